@@ -1,0 +1,84 @@
+"""Command-line flags of a scenario: one flag a field, on top of an optional TOML file."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Collection
+from dataclasses import MISSING, fields
+from typing import Any
+
+from hideaway.sim.errors import InputError
+from hideaway.sim.inputs.scenario.fields import Scenario
+from hideaway.sim.inputs.scenario.toml_file import field_types, read_scenario_mapping, scenario_from_mapping
+
+
+def add_scenario_flags(parser: argparse.ArgumentParser, *, without: Collection[str] = ()) -> None:
+    """Add `--scenario FILE` and a flag for every scenario field that is not in `without`."""
+    group = parser.add_argument_group("scenario", "flags win over the keys of --scenario FILE")
+    group.add_argument("--scenario", metavar="FILE", help="TOML file whose keys are the names below")
+    group.add_argument(
+        "--set",
+        dest="parameters",
+        action="append",
+        metavar="NAME=VALUE",
+        help="override a profile parameter, such as link.latency_seconds=1e-5 (repeatable)",
+    )
+    kinds = field_types()
+    for spec in fields(Scenario):
+        if spec.name == "parameters" or spec.name in without:
+            continue
+        flag = "--" + spec.name.replace("_", "-")
+        text = str(spec.metadata["help"])
+        if spec.default is not MISSING and spec.default not in (None, False):
+            text += f" (default {spec.default})"
+        if kinds[spec.name] is bool:
+            group.add_argument(flag, action=argparse.BooleanOptionalAction, default=None, help=text)
+        else:
+            group.add_argument(
+                flag,
+                type=_reader(spec.name, kinds[spec.name]),
+                metavar=spec.name.rsplit("_", 1)[-1].upper(),
+                help=text.replace("%", "%%"),
+            )
+
+
+def scenario_from_flags(arguments: argparse.Namespace) -> Scenario:
+    """Return the scenario of parsed flags.
+
+    Raises
+    ------
+    InputError
+        The file or a flag is wrong.
+    """
+    mapping = read_scenario_mapping(arguments.scenario) if arguments.scenario else {}
+    for spec in fields(Scenario):
+        value = getattr(arguments, spec.name, None)
+        if spec.name == "parameters":
+            mapping["parameters"] = {**mapping.get("parameters", {}), **_overrides(value or [])}
+        elif value is not None:
+            mapping[spec.name] = value
+    return scenario_from_mapping(mapping)
+
+
+def _reader(name: str, kind: type) -> Callable[[str], Any]:
+    def read(text: str) -> Any:  # noqa: ANN401
+        try:
+            return kind(text)
+        except (ValueError, OverflowError) as error:
+            wanted = "a whole number" if kind is int else "a number"
+            raise InputError(f"--{name.replace('_', '-')} is {text!r}; give {wanted}") from error
+
+    return read
+
+
+def _overrides(pairs: list[str]) -> dict[str, float]:
+    overrides: dict[str, float] = {}
+    for pair in pairs:
+        name, equals, number = pair.partition("=")
+        try:
+            overrides[name] = float(number)
+        except ValueError:
+            equals = ""
+        if not equals:
+            raise InputError(f"--set is {pair!r}; give NAME=NUMBER, such as link.latency_seconds=1e-5")
+    return overrides

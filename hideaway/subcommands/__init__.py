@@ -1,0 +1,26 @@
+"""One module a subcommand; this table is what `hideaway --help` prints."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class Subcommand(NamedTuple):
+    """Where a subcommand lives and what it is for."""
+
+    module: str
+    summary: str
+
+
+SUBCOMMANDS: dict[str, Subcommand] = {
+    "hide": Subcommand(
+        "hideaway.subcommands.hide", "do transfers hide? both sides, verdicts, inverses, what hiding is worth"
+    ),
+    "simulate": Subcommand("hideaway.subcommands.simulate", "simulate one scenario and print its metrics"),
+    "matrix": Subcommand(
+        "hideaway.subcommands.matrix", "baselines B0 to B3 over block sizes and concurrencies"
+    ),
+    "gates": Subcommand("hideaway.subcommands.gates", "judge result rows and the gates BM1 to BM5"),
+    "models": Subcommand("hideaway.subcommands.models", "list models; show one and what fits on a card"),
+    "profile": Subcommand("hideaway.subcommands.profile", "list hardware profiles; show one in full"),
+}

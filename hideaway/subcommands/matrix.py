@@ -1,0 +1,151 @@
+r"""Simulate the baselines B0 to B3 over block sizes and concurrencies, and write contract-valid results.
+
+Writes rows.json, matrix.json, matrix.csv, matrix.md, settings.json, money.png and exposed.png to the folder of --out.
+
+Example:
+  hideaway matrix --model gpt-oss-20b --profile rtx-pro-6000 --slot-fraction 0.5 \
+      --block-size 8 16 --concurrency 1 2 4 8 16 32 --requests 64 --out results
+"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from hideaway.campaigns.matrix import DEFAULT_BASELINES, Matrix, run_matrix
+from hideaway.console import note, print_json, print_table
+from hideaway.options import add_json_option, add_out_option
+from hideaway.report.defaults import defaults_in_force
+from hideaway.report.matrix_table import matrix_table, matrix_verdict
+from hideaway.report.plots import exposed_plot, money_plot
+from hideaway.scenario_flags import add_scenario_flags, scenario_from_flags
+from hideaway.sim.contract import aggregate_result_matrices, evaluate_matrix
+from hideaway.sim.contract.writers import (
+    write_matrix_csv,
+    write_matrix_json,
+    write_matrix_markdown,
+    write_rows_json,
+)
+from hideaway.sim.errors import InputError
+from hideaway.sim.files import write_json_atomically
+from hideaway.sim.inputs.scenario.baselines import BASELINES
+
+DEFAULT_BLOCK_SIZES = (8, 16)
+DEFAULT_CONCURRENCIES = (1, 2, 4, 8, 16, 32)
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Add the flags of `hideaway matrix`."""
+    parser.add_argument(
+        "--block-size",
+        type=int,
+        nargs="+",
+        default=list(DEFAULT_BLOCK_SIZES),
+        metavar="B",
+        help="rows verified per round",
+    )
+    parser.add_argument(
+        "--concurrency",
+        type=int,
+        nargs="+",
+        default=list(DEFAULT_CONCURRENCIES),
+        metavar="C",
+        help="requests in the system at once",
+    )
+    parser.add_argument(
+        "--baselines",
+        nargs="+",
+        default=list(DEFAULT_BASELINES),
+        choices=list(BASELINES),
+        metavar="NAME",
+        help=f"rows of each cell, of {', '.join(BASELINES)} (default: the first seven)",
+    )
+    parser.add_argument("--workers", type=int, metavar="N", help="processes (default: one a core)")
+    parser.add_argument(
+        "--plot-metric",
+        default="output_tokens_per_second",
+        choices=["output_tokens_per_second", "goodput_at_slo"],
+        help="what the money plot shows (default %(default)s)",
+    )
+    without = ("block_size", "concurrency", "baseline", "rate", "open_loop", "max_sequences")
+    add_scenario_flags(parser, without=without)
+    add_json_option(parser)
+    add_out_option(parser, "folder for the result files (default: print only)")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Run `hideaway matrix`."""
+    _check_counts("--block-size", arguments.block_size)
+    _check_counts("--concurrency", arguments.concurrency)
+    if arguments.workers is not None and arguments.workers < 1:
+        raise InputError(f"--workers is {arguments.workers}; give at least 1")
+    scenario = scenario_from_flags(_common(arguments))
+    matrix = run_matrix(
+        scenario,
+        baselines=list(dict.fromkeys(arguments.baselines)),
+        block_sizes=arguments.block_size,
+        concurrencies=arguments.concurrency,
+        workers=arguments.workers,
+    )
+    cells = aggregate_result_matrices(matrix.rows)
+    complete = {
+        f"{model}|B{block}|c{count}": evaluate_matrix(cell, allow_blocked=["B3"])[0]
+        for (model, block, count), cell in cells.items()
+    }
+    settings = _settings(matrix, arguments)
+    written = _write(matrix, settings, arguments) if arguments.out else []
+    if arguments.json:
+        print_json({"settings": settings, "complete": complete, "rows": matrix.rows, "files": written})
+        return 0
+    print_table(("setting", "value"), list(settings.items()), title="in force")
+    columns, rows = matrix_table(matrix.rows)
+    print_table(columns, rows, title="output tokens/s (exposed share of time)")
+    print(matrix_verdict(matrix.rows))
+    for name in written:
+        print(f"wrote {name}")
+    return 0
+
+
+def _common(arguments: argparse.Namespace) -> argparse.Namespace:
+    """Return the flags with those of a single cell left at their defaults."""
+    return argparse.Namespace(**{**vars(arguments), "block_size": None, "concurrency": 1})
+
+
+def _check_counts(flag: str, values: list[int]) -> None:
+    if len(set(values)) != len(values) or any(not 1 <= value <= 4096 for value in values):
+        raise InputError(
+            f"{flag} is {' '.join(map(str, values))}; give different whole numbers from 1 to 4096"
+        )
+
+
+def _settings(matrix: Matrix, arguments: argparse.Namespace) -> dict[str, object]:
+    settings = defaults_in_force(matrix.scenario, matrix.inputs, None)
+    for varies in ("baseline", "prefetch", "admission", "router_exact_depth"):
+        settings.pop(varies)
+    settings["block_size"] = list(arguments.block_size)
+    settings["concurrency"] = list(arguments.concurrency)
+    return settings
+
+
+def _write(matrix: Matrix, settings: dict[str, object], arguments: argparse.Namespace) -> list[str]:
+    folder = Path(arguments.out)
+    cells = aggregate_result_matrices(matrix.rows)
+    write_rows_json(folder / "rows.json", matrix.rows)
+    write_matrix_json(folder / "matrix.json", cells)
+    write_matrix_csv(folder / "matrix.csv", cells)
+    write_matrix_markdown(folder / "matrix.md", cells)
+    write_json_atomically(folder / "settings.json", settings)
+    profile = matrix.scenario.profile
+    money_plot(matrix.rows, folder / "money.png", metric=arguments.plot_metric, profile=profile)
+    exposed_plot(matrix.rows, folder / "exposed.png", profile=profile)
+    note(f"results in {folder}")
+    names = (
+        "rows.json",
+        "matrix.json",
+        "matrix.csv",
+        "matrix.md",
+        "settings.json",
+        "money.png",
+        "exposed.png",
+    )
+    return [str(folder / name) for name in names]

@@ -1,0 +1,1 @@
+"""Admission: which drafted sequences are verified in this iteration. Each rule is one file."""

@@ -1,0 +1,1 @@
+"""The simulated world: link, compute, memory and engine. The only place that uses SimPy."""

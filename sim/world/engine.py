@@ -1,0 +1,248 @@
+"""The simulated engine: a SimPy process that executes the scheduler's commands on one compute stream.
+
+Requests arrive as their own process (open loop) or follow finished ones (closed loop). Drafts, route passes and
+forwards take the compute stream one after another (lock step). Inside a forward, layer visits are worked out
+in closed form (`hideaway.sim.world.visit`) while no other event of the simulation comes before their end, and
+time is handed back to SimPy when one does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import simpy
+
+from hideaway.sim.commands import Command, Draft, Fetch, Forward, Idle, Route
+from hideaway.sim.costs import CostModel
+from hideaway.sim.errors import HideawayError
+from hideaway.sim.events import DraftDone, Ready, RequestArrived, RouteDone
+from hideaway.sim.inputs.acceptance import AcceptanceModel, DrawLength
+from hideaway.sim.inputs.arrivals import RequestSpec
+from hideaway.sim.metrics import Meter
+from hideaway.sim.request import Phase
+from hideaway.sim.scheduler import Scheduler
+from hideaway.sim.timeline import Timeline
+from hideaway.sim.world.forward import ForwardRunner
+from hideaway.sim.world.link import Link
+from hideaway.sim.world.prediction import Foresight
+from hideaway.sim.world.rows import RowRouting
+
+Process = Generator[Any, Any, None]
+
+
+@dataclass(frozen=True, slots=True)
+class EngineOptions:
+    """How requests enter.
+
+    Parameters
+    ----------
+    closed_loop : int or None
+        Requests in the system at once, the next entering when one finishes; None keeps arrival times.
+    seed : int
+        Seeds each request's own acceptance draws.
+    """
+
+    closed_loop: int | None
+    seed: int
+
+
+class Engine:
+    """Executes a run of requests.
+
+    Attributes
+    ----------
+    meter : Meter
+        What the run reports.
+    """
+
+    def __init__(
+        self,
+        env: simpy.Environment,
+        scheduler: Scheduler,
+        *,
+        costs: CostModel,
+        link: Link,
+        forwards: ForwardRunner,
+        rows: RowRouting,
+        foresight: Foresight,
+        acceptance: AcceptanceModel,
+        requests: Sequence[RequestSpec],
+        options: EngineOptions,
+        meter: Meter,
+        timeline: Timeline | None = None,
+    ) -> None:
+        self._env = env
+        self._scheduler = scheduler
+        self._costs = costs
+        self._link = link
+        self._forwards = forwards
+        self._rows = rows
+        self._foresight = foresight
+        self._acceptance = acceptance
+        self._requests = requests
+        self._options = options
+        self._timeline = timeline
+        self._draws: dict[int, DrawLength] = {}
+        self._accepted: dict[int, int] = {}
+        self._next_request = 0
+        self._wake: simpy.Event | None = None
+        self._now = 0.0
+        self.meter = meter
+
+    def run(self) -> Process:
+        """Run every request to its end. A SimPy process."""
+        self._open_first_requests()
+        scheduler = self._scheduler
+        while len(self._draws) or self._next_request < len(self._requests):
+            work = self._issue(scheduler.handle(Ready(self._now)))
+            self._note_admissions()
+            if isinstance(work, Idle):
+                yield from self._wait_for_request()
+                continue
+            if isinstance(work, Draft):
+                yield from self._until(self._now + self._draft(work))
+                work = self._issue(scheduler.handle(DraftDone(self._now, work.seq_ids)))
+            if isinstance(work, Route):
+                predicted = self._route(work)
+                yield from self._until(self._now + self._route_seconds(work))
+                work = self._issue(scheduler.handle(RouteDone(self._now, work.seq_ids, predicted)))
+            if not isinstance(work, Forward):
+                raise HideawayError(f"the scheduler answered with {work!r}; a forward was expected")
+            yield from self._forward(work)
+
+    def _forward(self, work: Forward) -> Process:
+        """Run one forward and hand out what it committed. Changes state."""
+        start = self._now
+        done = yield from self._forwards.run(start, work, self._accepted)
+        self._now = done.at_seconds
+        batch = self._scheduler.batch
+        held = self._scheduler.cache.residency.resident_count() * self._scheduler.options.expert_bytes
+        self.meter.forward(start, self._now, held, batch.kv.used_bytes)
+        if self._timeline is not None:
+            self._log_forward(start, work, held)
+        self._issue([*self._scheduler.handle(done), Idle()])
+        for seq_id, tokens in done.committed:
+            self.meter.round(seq_id, self._now, tokens)
+            self._rows.advance(seq_id, tokens)
+            self._close_if_finished(seq_id)
+        if work.prefill is not None:
+            seq_id = work.prefill[0]
+            sequence = batch.running.get(seq_id)
+            if sequence is None or sequence.phase is Phase.DECODE:
+                self.meter.first_token(seq_id, self._now)
+                self._rows.advance(seq_id, 1)
+            self._close_if_finished(seq_id)
+
+    def _close_if_finished(self, seq_id: int) -> None:
+        if seq_id in self._scheduler.batch.running:
+            return
+        self.meter.finished(seq_id, self._now)
+        self._rows.close(seq_id)
+        del self._draws[seq_id]
+        self._accepted.pop(seq_id, None)
+        if self._options.closed_loop is not None and self._next_request < len(self._requests):
+            self._arrive(self._now)
+
+    def _log_forward(self, start: float, work: Forward, held_bytes: int) -> None:
+        timeline, step = self._timeline, self.meter.forwards - 1
+        assert timeline is not None
+        for seq_id, rows in work.seats:
+            kind = "verify" if rows > 1 else "decode"
+            timeline.add(start, self._now, "sequence", kind, step=step, seq_ids=(seq_id,))
+        if work.prefill is not None:
+            timeline.add(start, self._now, "sequence", "prefill", step=step, seq_ids=(work.prefill[0],))
+        slots = held_bytes // self._scheduler.options.expert_bytes
+        timeline.add(self._now, self._now, "counter", "slots_used", step=step, value=slots)
+
+    def _open_first_requests(self) -> None:
+        if self._options.closed_loop is None:
+            self._env.process(self._arrivals())
+            return
+        for _ in range(min(self._options.closed_loop, len(self._requests))):
+            self._arrive(0.0)
+
+    def _arrivals(self) -> Process:
+        for request in self._requests:
+            yield self._env.timeout(max(0.0, request.arrival_seconds - self._env.now))
+            self._arrive(self._env.now)
+            if self._wake is not None and not self._wake.triggered:
+                self._wake.succeed()
+
+    def _arrive(self, at_seconds: float) -> None:
+        seq_id = self._next_request
+        request = self._requests[seq_id]
+        self._next_request += 1
+        rng = np.random.default_rng([self._options.seed, 2, seq_id])
+        self._draws[seq_id] = self._acceptance.sequence(rng)
+        self._rows.open(seq_id)
+        self.meter.arrived(seq_id, at_seconds, request.output_tokens)
+        self._scheduler.handle(
+            RequestArrived(at_seconds, seq_id, request.input_tokens, request.output_tokens)
+        )
+
+    def _wait_for_request(self) -> Process:
+        if self._next_request >= len(self._requests) and self._env.peek() == float("inf"):
+            raise HideawayError(
+                "nothing runs, nothing waits and no request will come, yet some are unfinished"
+            )
+        self._wake = self._env.event()
+        yield self._wake
+        self._now = max(self._now, self._env.now)
+
+    def _until(self, at_seconds: float) -> Process:
+        """Let the rest of the simulation catch up with the compute stream. Changes state."""
+        self._now = at_seconds
+        if at_seconds > self._env.now:
+            yield self._env.timeout(at_seconds - self._env.now)
+
+    def _issue(self, commands: list[Command]) -> Command:
+        """Pass transfers to the link and return what the compute stream does next. Changes state."""
+        self._link.advance(self._now)
+        for command in commands:
+            if isinstance(command, Fetch):
+                self._link.submit(command.layer, command.experts, command.band, self._now)
+        return commands[-1] if commands else Idle()
+
+    def _note_admissions(self) -> None:
+        batch = self._scheduler.batch
+        for seq_id in batch.newly_seated:
+            self.meter.admitted(self._now)
+            if self._timeline is not None:
+                arrived = self.meter.requests[seq_id].arrival_seconds
+                self._timeline.add(arrived, self._now, "sequence", "waiting", seq_ids=(seq_id,))
+        batch.newly_seated.clear()
+
+    def _draft(self, work: Draft) -> float:
+        """Return the seconds of a draft forward, and settle how much of each block will be kept. Changes state."""
+        block = self._scheduler.batch.options.block_size
+        for seq_id in work.seq_ids:
+            self._accepted[seq_id] = self._draws[seq_id](block)
+        seconds = self._costs.draft_seconds(len(work.seq_ids), block)
+        self.meter.draft_seconds += seconds
+        self._log_phase("draft", self._now, self._now + seconds, work.seq_ids)
+        return seconds
+
+    def _route(self, work: Route) -> tuple[tuple[int, ...], ...]:
+        """Return what the route pass names for each sequence's block."""
+        block = self._scheduler.batch.options.block_size
+        rows, foresight = self._rows, self._foresight
+        return tuple(
+            foresight.block(rows.unions(rows.block(seq_id, block, self._accepted[seq_id])), work.exact_depth)
+            for seq_id in work.seq_ids
+        )
+
+    def _route_seconds(self, work: Route) -> float:
+        num_rows = len(work.seq_ids) * self._scheduler.batch.options.block_size
+        seconds = self._costs.route_seconds(num_rows, work.exact_depth)
+        self.meter.route_seconds += seconds
+        self._log_phase("route", self._now, self._now + seconds, work.seq_ids)
+        return seconds
+
+    def _log_phase(self, kind: str, start: float, end: float, seq_ids: tuple[int, ...]) -> None:
+        if self._timeline is not None:
+            self._timeline.add(start, end, "compute", kind, step=self.meter.forwards, seq_ids=seq_ids)
+            for seq_id in seq_ids:
+                self._timeline.add(start, end, "sequence", kind, step=self.meter.forwards, seq_ids=(seq_id,))

@@ -1,0 +1,175 @@
+"""One layer visit on the simulated machine, in closed form.
+
+Attention and dense work; router; the host learns the routed set (a device-to-host round trip, skipped only where
+the whole layer is known resident); missing experts are requested; resident ones are computed first; each
+arrival is computed in order of arrival; experts beyond the slots are streamed through a few staging slots. In
+lock step nobody else uses the link before the visit ends, so every arrival time is known at the request
+(`Link.land_on_demand`) and the visit needs no event of its own.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+
+from hideaway.sim.commands import Band, Cancel, Command, Fetch, Promote, Stream
+from hideaway.sim.events import LayerDone, LayerRouted, TransfersArrived, TransfersCancelled
+from hideaway.sim.scheduler import Scheduler
+from hideaway.sim.timeline import Timeline
+from hideaway.sim.world.compute import ForwardCosts, stretched
+from hideaway.sim.world.link import Link
+
+
+class Visitor:
+    """Executes layer visits; keeps the seconds that the compute stream spent not computing.
+
+    Attributes
+    ----------
+    exposed_seconds : float
+        Compute idle while a pass waits for an expert, issue stalls excluded.
+    issue_idle_seconds : float
+        Compute idle because copies that it waits for were not issued yet.
+    sync_seconds : float
+        Compute idle while the host learns the routed set.
+    """
+
+    def __init__(
+        self,
+        scheduler: Scheduler,
+        link: Link,
+        *,
+        num_experts: int,
+        staging_slots: int,
+        compute_slowdown: float,
+        timeline: Timeline | None,
+    ) -> None:
+        self._scheduler = scheduler
+        self._residency = scheduler.cache.residency
+        self._link = link
+        self._all_experts = (1 << num_experts) - 1
+        self._staging_slots = staging_slots
+        self._slowdown = compute_slowdown
+        self._timeline = timeline
+        self.exposed_seconds = 0.0
+        self.issue_idle_seconds = 0.0
+        self.sync_seconds = 0.0
+        self.step = 0
+
+    def visit(
+        self, now: float, layer: int, needed: int, ahead: tuple[int, ...], costs: ForwardCosts
+    ) -> float:
+        """Return when the visit that starts at `now` ends. Changes state."""
+        link, scheduler = self._link, self._scheduler
+        routed = now + stretched(
+            costs.dense_seconds + costs.router_seconds, now, link.free_at, self._slowdown
+        )
+        asked = routed
+        if self._residency.resident[layer] != self._all_experts:
+            asked += costs.round_trip_seconds
+            self.sync_seconds += costs.round_trip_seconds
+        link.compute_busy_until = routed
+        landed = link.collect(asked)
+        if landed:
+            scheduler.handle(TransfersArrived(asked, landed))
+        hits = needed & self._residency.resident[layer]
+        commands = scheduler.handle(LayerRouted(asked, layer, needed, ahead))
+        streamed = self._execute(commands, asked) if commands else 0
+        hit_seconds = costs.hits_seconds(hits, needed)
+        if needed == hits:
+            end = asked + stretched(hit_seconds, asked, link.free_at, self._slowdown)
+            fetched = 0
+        else:
+            end, fetched = self._wait(asked, layer, needed, hits, streamed, hit_seconds, costs)
+        if self._timeline is not None:
+            self._log(now, routed, asked, end, layer, needed, hits)
+        landed = link.collect(end)
+        if landed:
+            scheduler.handle(TransfersArrived(end, landed))
+        scheduler.handle(LayerDone(end, layer, fetched))
+        return end
+
+    def _execute(self, commands: list[Command], at_seconds: float) -> int:
+        """Pass the transfers of a visit to the link and return the experts to stream. Changes state."""
+        link = self._link
+        streamed = 0
+        for command in commands:
+            if isinstance(command, Fetch):
+                link.submit(command.layer, command.experts, command.band, at_seconds)
+            elif isinstance(command, Stream):
+                streamed = command.experts
+            elif isinstance(command, Promote):
+                link.promote(command.layer, command.experts, at_seconds)
+            elif isinstance(command, Cancel):
+                dropped = link.withdraw(command.layer, command.experts)
+                if dropped:
+                    self._scheduler.handle(TransfersCancelled(at_seconds, command.layer, dropped))
+        return streamed
+
+    def _wait(
+        self,
+        asked: float,
+        layer: int,
+        needed: int,
+        hits: int,
+        streamed: int,
+        hit_seconds: float,
+        costs: ForwardCosts,
+    ) -> tuple[float, int]:
+        """Return when the last missing expert is computed, and which were fetched into slots. Changes state."""
+        link = self._link
+        link.compute_busy_until = asked + hit_seconds
+        stalls = link.issue_stall_seconds
+        arrivals = [end for end, expert in link.in_air(layer) if end > asked and expert & needed & ~hits]
+        fetched = 0
+        for end, _, expert in link.land_on_demand():
+            arrivals.append(end)
+            fetched |= expert
+        last = link.free_at
+        finish = asked + stretched(hit_seconds, asked, last, self._slowdown)
+        each = costs.arrival_seconds(needed)
+        waited = 0.0
+        for arrival in arrivals:
+            if arrival > finish:
+                waited += arrival - finish
+                self._log_wait(finish, arrival, layer)
+                finish = arrival
+            finish += each if finish >= last else each * (1.0 + self._slowdown)
+        if streamed:
+            finish, waited = self._stream(asked, layer, streamed, finish, waited, each)
+        stalled = min(waited, link.issue_stall_seconds - stalls)
+        self.issue_idle_seconds += stalled
+        self.exposed_seconds += waited - stalled
+        return finish, fetched
+
+    def _stream(
+        self, asked: float, layer: int, streamed: int, finish: float, waited: float, each: float
+    ) -> tuple[float, float]:
+        """Move, use and drop experts one by one through the staging slots. Changes state."""
+        free = deque([asked] * self._staging_slots, maxlen=self._staging_slots)
+        link = self._link
+        link.submit(layer, streamed, Band.ON_DEMAND, asked)
+        for _ in range(streamed.bit_count()):
+            arrival = link.land_next(free[0])
+            if arrival > finish:
+                waited += arrival - finish
+                self._log_wait(finish, arrival, layer)
+                finish = arrival
+            finish += each * (1.0 + self._slowdown)
+            free.append(finish)
+        return finish, waited
+
+    def _log_wait(self, start: float, end: float, layer: int) -> None:
+        if self._timeline is not None:
+            self._timeline.add(start, end, "compute", "wait", step=self.step, layer=layer)
+
+    def _log(
+        self, now: float, routed: float, asked: float, end: float, layer: int, needed: int, hits: int
+    ) -> None:
+        timeline, step = self._timeline, self.step
+        assert timeline is not None
+        timeline.add(now, routed, "compute", "attention", step=step, layer=layer)
+        if asked > routed:
+            timeline.add(routed, asked, "compute", "sync", step=step, layer=layer)
+        timeline.add(
+            asked, end, "compute", "experts", step=step, layer=layer, experts=needed, value=hits.bit_count()
+        )
+        timeline.add(end, end, "counter", "queue_depth", step=step, value=self._link.queued())
