@@ -60,7 +60,7 @@ def base_from_popularity(trace: RoutingTrace, rng: np.random.Generator) -> _Floa
     of the normal quantiles of wanted and simulated frequency until they agree.
     """
     frequency = membership(trace).mean(axis=0)
-    wanted = ndtri(np.clip(frequency, 2e-4, 1 - 2e-4))
+    wanted: _Floats = ndtri(np.clip(frequency, 2e-4, 1 - 2e-4))
     noise = rng.standard_normal((_POPULARITY_DRAWS, trace.num_experts))
     base = np.empty_like(wanted)
     for layer in range(trace.num_layers):
@@ -69,7 +69,7 @@ def base_from_popularity(trace: RoutingTrace, rng: np.random.Generator) -> _Floa
 
 
 def _match_frequencies(wanted: _Floats, noise: _Floats, top_k: int) -> _Floats:
-    base = wanted - wanted.mean()
+    base: _Floats = wanted - wanted.mean()
     for _ in range(_POPULARITY_ROUNDS):
         chosen = np.argpartition(-(base + noise), top_k - 1, axis=1)[:, :top_k]
         frequency = np.bincount(chosen.ravel(), minlength=len(base)) / len(noise)

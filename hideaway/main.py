@@ -8,42 +8,65 @@ from __future__ import annotations
 
 import argparse
 import importlib
+import io
 import sys
 from collections.abc import Sequence
 from typing import NoReturn
 
-from hideaway.sim.errors import InputError
+from hideaway.interrupts import interrupts_held_back
+from hideaway.sim.errors import HideawayError, InputError
+from hideaway.sim.number_checks import shown
 from hideaway.subcommands import SUBCOMMANDS
 from hideaway.version import __version__
 
+EXIT_FAILED = 1
 EXIT_BAD_INPUT = 2
 EXIT_INTERRUPTED = 130
+_MAX_MESSAGE_CHARACTERS = 400
 
 
 class _Parser(argparse.ArgumentParser):
     """An argument parser whose errors are one sentence, raised instead of printed."""
 
     def error(self, message: str) -> NoReturn:
-        raise InputError(f"{message}; see `{self.prog} --help`")
+        short = message[:_MAX_MESSAGE_CHARACTERS] + "…" * (len(message) > _MAX_MESSAGE_CHARACTERS)
+        raise InputError(f"{short}; see `{self.prog} --help`")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Return the exit code of one command: 0 done, 2 bad input (one sentence on stderr), 130 interrupted."""
+    """Return the exit code of one command: 0 done, 2 bad input, 1 another failure, 130 interrupted.
+
+    All but 0 come with one sentence on stderr.
+    """
+    _escape_what_the_terminal_lacks()
     words = list(sys.argv[1:] if argv is None else argv)
     try:
         return _dispatch(words)
     except InputError as error:
-        print(f"hideaway: {' '.join(str(error).split())}", file=sys.stderr)
-        return EXIT_BAD_INPUT
+        return _fail(str(error), EXIT_BAD_INPUT)
+    except HideawayError as error:
+        return _fail(str(error), EXIT_FAILED)
+    except MemoryError:
+        return _fail("there is not enough memory for this; ask for less at a time", EXIT_FAILED)
     except KeyboardInterrupt:
-        print(
-            "hideaway: interrupted; files already named are complete, nothing else was written",
-            file=sys.stderr,
+        return _fail(
+            "interrupted; files already named are complete, nothing else was written", EXIT_INTERRUPTED
         )
-        return EXIT_INTERRUPTED
     except BrokenPipeError:
         sys.stderr.close()
         return 0
+
+
+def _fail(sentence: str, code: int) -> int:
+    print(f"hideaway: {' '.join(sentence.split())}", file=sys.stderr)
+    return code
+
+
+def _escape_what_the_terminal_lacks() -> None:
+    """Have characters that the terminal's encoding lacks printed as escapes instead of failing."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
 
 
 def _dispatch(words: list[str]) -> int:
@@ -55,8 +78,9 @@ def _dispatch(words: list[str]) -> int:
         return 0
     name, rest = words[0], words[1:]
     if name not in SUBCOMMANDS:
-        raise InputError(f"there is no command {name!r}; the commands are {', '.join(SUBCOMMANDS)}")
-    module = importlib.import_module(SUBCOMMANDS[name].module)
+        raise InputError(f"there is no command {shown(name)}; the commands are {', '.join(SUBCOMMANDS)}")
+    with interrupts_held_back():
+        module = importlib.import_module(SUBCOMMANDS[name].module)
     parser = _Parser(
         prog=f"hideaway {name}",
         description=module.__doc__,

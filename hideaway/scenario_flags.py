@@ -8,8 +8,10 @@ from dataclasses import MISSING, fields
 from typing import Any
 
 from hideaway.sim.errors import InputError
+from hideaway.sim.inputs.plain_numbers import number_from_text
 from hideaway.sim.inputs.scenario.fields import Scenario
 from hideaway.sim.inputs.scenario.toml_file import field_types, read_scenario_mapping, scenario_from_mapping
+from hideaway.sim.number_checks import shown
 
 
 def add_scenario_flags(parser: argparse.ArgumentParser, *, without: Collection[str] = ()) -> None:
@@ -36,7 +38,7 @@ def add_scenario_flags(parser: argparse.ArgumentParser, *, without: Collection[s
         else:
             group.add_argument(
                 flag,
-                type=_reader(spec.name, kinds[spec.name]),
+                type=_reader(kinds[spec.name]),
                 metavar=spec.name.rsplit("_", 1)[-1].upper(),
                 help=text.replace("%", "%%"),
             )
@@ -50,7 +52,7 @@ def scenario_from_flags(arguments: argparse.Namespace) -> Scenario:
     InputError
         The file or a flag is wrong.
     """
-    mapping = read_scenario_mapping(arguments.scenario) if arguments.scenario else {}
+    mapping = {} if arguments.scenario is None else read_scenario_mapping(arguments.scenario)
     for spec in fields(Scenario):
         value = getattr(arguments, spec.name, None)
         if spec.name == "parameters":
@@ -60,13 +62,13 @@ def scenario_from_flags(arguments: argparse.Namespace) -> Scenario:
     return scenario_from_mapping(mapping)
 
 
-def _reader(name: str, kind: type) -> Callable[[str], Any]:
+def _reader(kind: type) -> Callable[[str], Any]:
     def read(text: str) -> Any:  # noqa: ANN401
         try:
             return kind(text)
         except (ValueError, OverflowError) as error:
             wanted = "a whole number" if kind is int else "a number"
-            raise InputError(f"--{name.replace('_', '-')} is {text!r}; give {wanted}") from error
+            raise argparse.ArgumentTypeError(f"{shown(text)} is not {wanted}") from error
 
     return read
 
@@ -75,10 +77,7 @@ def _overrides(pairs: list[str]) -> dict[str, float]:
     overrides: dict[str, float] = {}
     for pair in pairs:
         name, equals, number = pair.partition("=")
-        try:
-            overrides[name] = float(number)
-        except ValueError:
-            equals = ""
         if not equals:
-            raise InputError(f"--set is {pair!r}; give NAME=NUMBER, such as link.latency_seconds=1e-5")
+            raise InputError(f"--set is {shown(pair)}; give NAME=NUMBER, such as link.latency_seconds=1e-5")
+        overrides[name] = number_from_text(number, f"--set {shown(name)}")
     return overrides

@@ -42,8 +42,8 @@ class Batch:
         In prefill or decode, in order of admission.
     preemptions : int
         How often a sequence was sent back.
-    newly_seated : list of int
-        Sequences seated since the world last took the list.
+    newly_seated, newly_preempted : list of int
+        Sequences seated and sent back since the world last took the lists.
     """
 
     def __init__(self, options: BatchOptions, kv: KvPool) -> None:
@@ -53,6 +53,7 @@ class Batch:
         self.waiting: deque[Sequence] = deque()
         self.preemptions = 0
         self.newly_seated: list[int] = []
+        self.newly_preempted: list[int] = []
 
     def join_line(self, seq_id: int, input_tokens: int, output_tokens: int) -> None:
         """Add a request to the waiting line. Changes state."""
@@ -119,6 +120,7 @@ class Batch:
         sequence.predicted_packed = 0
         sequence.phase = Phase.WAITING
         self.waiting.appendleft(sequence)
+        self.newly_preempted.append(sequence.seq_id)
         self.preemptions += 1
 
     def note_drafted(self, seq_id: int) -> None:

@@ -59,10 +59,19 @@ class Draft:
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """Find out which experts the drafted blocks will read, exactly for the first `exact_depth` layers."""
+    """Find out which experts the drafted blocks will read.
+
+    Parameters
+    ----------
+    exact_depth : int
+        Layers whose experts are to be known exactly.
+    num_layers : int
+        Layers that are to be named at all; the rest nobody asks for.
+    """
 
     seq_ids: tuple[int, ...]
     exact_depth: int
+    num_layers: int
 
 
 @dataclass(frozen=True, slots=True)

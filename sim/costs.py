@@ -171,14 +171,17 @@ class CostModel:
         body = self._roofline(self.drafter_bytes, FLOPS_PER_WEIGHT * weights * rows)
         return self._draft_launch_seconds + body + self.head_seconds(rows)
 
-    def route_seconds(self, num_rows: int, depth: int) -> float:
-        """Return the route pass over the drafted block: every layer's router, and attention down to `depth`.
+    def route_seconds(
+        self, num_rows: int, depth: int, contexts: Sequence[tuple[int, int]] = ()
+    ) -> float:
+        """Return the route pass over the drafted block: every layer's router, and attention where it is exact.
 
-        The first layer's router input follows from the tokens; each exact layer beyond it needs the attention
-        and dense part of the layer below as well.
+        At depth 1 there is no exact pass: the routers run on what is at hand and their answers are predictions.
+        At a greater depth each exact layer needs its attention and dense part as well; `contexts` as in
+        `dense_seconds`.
         """
         routers = self.model.num_layers * self.router_seconds(num_rows)
-        return routers + max(0, depth - 1) * self.dense_seconds(num_rows)
+        return routers + (depth * self.dense_seconds(num_rows, contexts) if depth > 1 else 0.0)
 
     def forward_floor_seconds(self, rows: int, experts_per_layer: float, top_k: int) -> float:
         """Return the compute of a forward with every expert resident and no waiting."""

@@ -111,7 +111,7 @@ class RouteDone:
     Parameters
     ----------
     predicted : tuple of tuple of int
-        Per sequence of `seq_ids`, per layer: the predicted expert set of its block.
+        Per sequence of `seq_ids`, for as many layers as `Route` asked: the predicted expert set of its block.
     """
 
     kind: ClassVar[EventKind] = EventKind.ROUTE_DONE

@@ -28,10 +28,11 @@ MIN_WINDOW_TOKENS = 256
 
 @dataclass(slots=True)
 class RequestTimes:
-    """When a request arrived, got its first token and finished, and how many tokens it got."""
+    """When a request arrived, was first seated, got its first token and finished; how many tokens it got."""
 
     arrival_seconds: float
     output_tokens: int
+    admission_seconds: float = -1.0
     first_token_seconds: float = -1.0
     finish_seconds: float = -1.0
     last_commit_seconds: float = -1.0
@@ -81,9 +82,12 @@ class Meter:
         """Note a request's arrival. Changes state."""
         self.requests[seq_id] = RequestTimes(at_seconds, output_tokens)
 
-    def admitted(self, at_seconds: float) -> None:
-        """Note that a request left the waiting line. Changes state."""
-        self.last_admission_seconds = max(self.last_admission_seconds, at_seconds)
+    def admitted(self, seq_id: int, at_seconds: float) -> None:
+        """Note that a request left the waiting line; only its first time counts. Changes state."""
+        times = self.requests[seq_id]
+        if times.admission_seconds < 0:
+            times.admission_seconds = at_seconds
+            self.last_admission_seconds = max(self.last_admission_seconds, at_seconds)
 
     def first_token(self, seq_id: int, at_seconds: float) -> None:
         """Note the end of a prefill, which commits one token. Changes state."""

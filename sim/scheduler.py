@@ -143,7 +143,9 @@ class Scheduler:
         for seq_id in event.seq_ids:
             self.batch.note_drafted(seq_id)
         if self.cache.prefetch.routes:
-            return [Route(event.seq_ids, self.options.exact_depth)]
+            every_layer = self.cache.residency.num_layers
+            named = every_layer if self._admission.needs_bytes else self.cache.prefetch.horizon
+            return [Route(event.seq_ids, self.options.exact_depth, named)]
         return self._plan_forward()
 
     def _on_route_done(self, event: RouteDone) -> list[Command]:

@@ -6,10 +6,10 @@ JSON object. Not here: the list of records and the whole file, which come next i
 
 from __future__ import annotations
 
-import json
 from typing import Any, NamedTuple
 
 from hideaway.sim.errors import InputError
+from hideaway.sim.files import json_value
 
 FORMAT = "hideaway-timeline"
 VERSION = 1
@@ -83,16 +83,12 @@ def record_object(record: Record) -> dict[str, object]:
 def line_object(line: str, place: str) -> dict[str, Any]:
     """Return the JSON object on a line; `place` (file and line number) opens every sentence of an error."""
     try:
-        value = json.loads(line, parse_constant=_refuse_constant)
+        value = json_value(line, allow_nan=False)
     except (ValueError, RecursionError) as error:
         raise InputError(f"{place} is not JSON ({error}); repair or remove that line") from error
     if not isinstance(value, dict):
         raise InputError(f"{place} is not a JSON object; every line must be one object in braces")
     return value
-
-
-def _refuse_constant(name: str) -> float:
-    raise ValueError(f"{name} is not a JSON number")
 
 
 def header_facts(value: dict[str, Any], place: str) -> dict[str, Any]:

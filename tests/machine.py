@@ -14,7 +14,8 @@ from hideaway.sim.policies.eviction.lru import Lru
 from hideaway.sim.policies.prefetch.base import NoPrefetch, Want
 from hideaway.sim.residency import Residency
 from hideaway.sim.scheduler import Scheduler, SchedulerOptions
-from hideaway.sim.world.link import Link, LinkOptions
+from hideaway.sim.world.copies import CopyEngine, LinkOptions
+from hideaway.sim.world.link import Link
 from hideaway.sim.world.visit import Visitor
 
 
@@ -56,13 +57,10 @@ class Machine:
     def run(self) -> tuple[float, float, Visitor]:
         """Return the end of the last visit, the seconds waited for experts, and the visitor."""
         expert_bytes = 1000
-        link = Link(
-            LinkCosts(
-                self.issue_seconds, 0.0, 0.0, self.latency_seconds, expert_bytes / self.copy_bytes_seconds, False
-            ),
-            expert_bytes,
-            self.options,
+        costs = LinkCosts(
+            self.issue_seconds, 0.0, 0.0, self.latency_seconds, expert_bytes / self.copy_bytes_seconds, False
         )
+        link = Link(CopyEngine(costs, expert_bytes, self.options), self.options)
         cache = ExpertCache(
             Residency(self.slots, self.resident),
             Lru(len(self.slots), self.num_experts),

@@ -1,7 +1,7 @@
 """Run many independent pieces of work on every core, results in the order asked for.
 
-Workers are fresh processes (spawn: the same everywhere, no inherited threads). A worker that is interrupted says
-nothing; the parent reports. Progress goes to stderr.
+Workers are fresh processes (spawn: the same everywhere, no inherited threads). Ctrl-C reaches the parent alone:
+workers start with the signal held back and then ignore it, and the parent ends them. Progress goes to stderr.
 """
 
 from __future__ import annotations
@@ -9,11 +9,15 @@ from __future__ import annotations
 import multiprocessing
 import os
 import signal
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
 from typing import TypeVar
 
 from hideaway.console import progress
+from hideaway.interrupts import interrupts_held_back
+from hideaway.sim.errors import HideawayError
 
 Task = TypeVar("Task")
 Result = TypeVar("Result")
@@ -41,7 +45,9 @@ def run_all(
     Raises
     ------
     InputError
-        Whatever a task raised.
+        Whatever a task raised; what still runs is ended.
+    HideawayError
+        A worker was killed from outside.
     """
     count = min(workers or os.cpu_count() or 1, len(tasks))
     results: dict[int, Result] = {}
@@ -52,17 +58,32 @@ def run_all(
                 results[index] = work(tasks[index])
                 step()
         else:
-            context = multiprocessing.get_context("spawn")
-            with ProcessPoolExecutor(count, context, initializer=_ignore_interrupts) as pool:
-                futures = {pool.submit(work, tasks[index]): index for index in order}
-                try:
-                    for future in as_completed(futures):
-                        results[futures[future]] = future.result()
-                        step()
-                except BaseException:
-                    pool.shutdown(wait=False, cancel_futures=True)
-                    raise
+            with _pool(count) as pool:
+                with interrupts_held_back():
+                    futures = {pool.submit(work, tasks[index]): index for index in order}
+                for future in as_completed(futures):
+                    results[futures[future]] = future.result()
+                    step()
     return [results[index] for index in range(len(tasks))]
+
+
+@contextmanager
+def _pool(count: int) -> Iterator[ProcessPoolExecutor]:
+    """Yield a pool of processes that are ended, whatever they do, when the block fails."""
+    others = set(multiprocessing.active_children())
+    context = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(count, context, initializer=_ignore_interrupts) as pool:
+        try:
+            yield pool
+        except BaseException as error:
+            pool.shutdown(wait=False, cancel_futures=True)
+            for worker in set(multiprocessing.active_children()) - others:
+                worker.terminate()
+            if isinstance(error, BrokenProcessPool):
+                raise HideawayError(
+                    "a worker process was killed, most likely for lack of memory; ask for fewer --workers"
+                ) from error
+            raise
 
 
 def _ignore_interrupts() -> None:

@@ -33,12 +33,12 @@ _VISIBLE_SHARE = 0.005
 
 
 def exposed_plot(rows: Sequence[Row], path: str | os.PathLike[str], *, profile: str | None = None) -> None:
-    """Draw exposed seconds as a share of round seconds, by baseline and concurrency, for every block size.
+    """Draw exposed seconds as a share of the engine's time, by baseline and concurrency, for every block size.
 
     Parameters
     ----------
     rows : Sequence[Mapping[str, object]]
-        Rows of the matrix with `exposed_seconds_per_round` and `per_round_latency_seconds`; repeats of a cell
+        Rows of the matrix with `exposed_share` (or `exposed_seconds_per_round` and `per_round_latency_seconds`); repeats of a cell
         are drawn as the mean of their shares.
     path : str or os.PathLike
         Ends in .png or .svg.
@@ -56,7 +56,7 @@ def exposed_plot(rows: Sequence[Row], path: str | os.PathLike[str], *, profile: 
     with drawing():
         height = max(2.7 * max(1, len(all_panels)) + 0.8, legend_inches(names.values()))
         figure = new_figure(11.0, height)
-        set_title(figure, rows, profile, "exposed share of a round: compute waits for experts")
+        set_title(figure, rows, profile, "exposed share of engine time: compute waits for experts")
         if all_panels:
             _draw_panels(figure, all_panels, names)
         else:
@@ -75,7 +75,7 @@ def _draw_panels(figure: Figure, all_panels: Sequence[Panel], names: Mapping[str
         axes.set_ylim(0, max(1.15 * top, 0.02))
         axes.yaxis.set_major_formatter(_percent)
         axes.set_title(panel_title(panel, all_panels), loc="left")
-        axes.set_ylabel("share of round time")
+        axes.set_ylabel("share of engine time")
         axes.set_xticks(range(len(panel.concurrencies)), [str(each) for each in panel.concurrencies])
         axes.set_xlim(-0.5, len(panel.concurrencies) - 0.5)
         axes.tick_params(axis="x", length=0)

@@ -58,7 +58,13 @@ def row_number(row: Row, metric: str) -> float | None:
 
 
 def exposed_share(row: Row) -> float | None:
-    """Return exposed seconds over round seconds, a ratio; None where either is unknown."""
+    """Return the row's own `exposed_share`, else exposed over round seconds; None where neither is known.
+
+    The two differ where sequences wait for admission: a round's latency includes that wait, engine time does not.
+    """
+    own = row_number(row, "exposed_share")
+    if own is not None:
+        return own
     exposed = row_number(row, "exposed_seconds_per_round")
     whole = row_number(row, "per_round_latency_seconds")
     return None if exposed is None or not whole else exposed / whole

@@ -20,6 +20,9 @@ SUBCOMMANDS: dict[str, Subcommand] = {
     "matrix": Subcommand(
         "hideaway.subcommands.matrix", "baselines B0 to B3 over block sizes and concurrencies"
     ),
+    "headroom": Subcommand(
+        "hideaway.subcommands.headroom", "what holds a scenario back, what memory is worth, users served"
+    ),
     "gates": Subcommand("hideaway.subcommands.gates", "judge result rows and the gates BM1 to BM5"),
     "models": Subcommand("hideaway.subcommands.models", "list models; show one and what fits on a card"),
     "profile": Subcommand("hideaway.subcommands.profile", "list hardware profiles; show one in full"),

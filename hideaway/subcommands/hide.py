@@ -23,7 +23,13 @@ import argparse
 from typing import Any
 
 from hideaway.console import note, print_json
-from hideaway.options import add_json_option, add_out_option, add_seed_option
+from hideaway.options import (
+    add_json_option,
+    add_out_option,
+    add_seed_option,
+    output_file,
+    refuse_same_file,
+)
 from hideaway.report.hide_plots import hide_plot, published_plot
 from hideaway.report.hide_tables import print_hide_answer
 from hideaway.report.style import picture_kind
@@ -51,7 +57,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--published", metavar="CASE", help=f"restate a case: {', '.join(published_case_names())}"
     )
     parser.add_argument(
-        "--plot", metavar="FILE", help="draw the frontier over r and BW and the verdict over B (.png or .svg)"
+        "--plot",
+        type=output_file,
+        metavar="FILE",
+        help="draw the frontier over r and BW and the verdict over B (.png or .svg)",
     )
     add_out_option(parser, "also write the answer to this JSON file")
     add_json_option(parser)
@@ -61,6 +70,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Print the answer; draw and write what was asked for."""
     whole_number("seed", arguments.seed)
+    refuse_same_file(arguments, "out", "plot")
     if arguments.plot is not None:
         picture_kind(arguments.plot)
     if arguments.published is not None:

@@ -62,7 +62,7 @@ def verify_seconds(terms: HideTerms) -> float | None:
 def b0_seconds_per_token(terms: HideTerms) -> float:
     """Return the time of a forward at exact depth 1 without prefetch; the terms are those of one row.
 
-    An upper bound of B0, whose prefetcher guesses the previous token's experts.
+    An estimate of B0 on the slow side: its prefetcher guesses the previous token's experts, here nothing does.
     """
     if terms.transfers is None or terms.verify is None:
         raise ValueError("b0_seconds_per_token needs transfers and verify; make the terms from a scenario")

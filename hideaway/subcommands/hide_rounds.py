@@ -199,6 +199,8 @@ def _scenario_notes(arguments: argparse.Namespace, rounds: _Rounds) -> list[str]
         f"{scenario.router_exact_depth}, "
         f"copies issued {'as one batch' if scenario.batched_issue else 'one by one'}."
     ]
+    if scenario.router_exact_depth > 1:
+        notes.append("Verify does not reuse the attention that the router pass has computed.")
     if rounds.trace is None:
         notes.append(
             "Unions are nominal, min(E, c·B·k); real ones are 40 to 60 % of that. "
@@ -211,7 +213,9 @@ def _scenario_notes(arguments: argparse.Namespace, rounds: _Rounds) -> list[str]
             "popular experts of each layer, chosen with hindsight."
         )
     if arguments.b0_seconds_per_token is None:
-        notes.append("B0 is estimated as a depth-1 forward of one row without prefetch: an upper bound.")
+        notes.append(
+            "B0 is estimated as a depth-1 forward of one row without its prefetcher, so on the slow side."
+        )
     if arguments.acceptance is None and arguments.acceptance_length is None:
         notes.append("Left out, seconds per committed token: give --acceptance or --acceptance-length.")
     return notes

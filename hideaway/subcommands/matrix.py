@@ -70,7 +70,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     without = ("block_size", "concurrency", "baseline", "rate", "open_loop", "max_sequences")
     add_scenario_flags(parser, without=without)
     add_json_option(parser)
-    add_out_option(parser, "folder for the result files (default: print only)")
+    add_out_option(parser, "folder for the result files (default: print only)", folder=True)
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import argparse
 
 from hideaway.console import note, print_json, print_table
-from hideaway.options import add_json_option, add_out_option
+from hideaway.options import add_json_option, add_out_option, output_file, refuse_same_file
 from hideaway.report.defaults import defaults_in_force
 from hideaway.report.metric_units import metric_rows
 from hideaway.report.perfetto import write_perfetto
@@ -24,12 +24,16 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add_scenario_flags(parser)
     add_json_option(parser)
     add_out_option(parser, "write the scenario and its metrics to this JSON file")
-    parser.add_argument("--timeline", metavar="FILE", help="write every piece of work as JSON lines")
-    parser.add_argument("--perfetto", metavar="FILE", help="write a trace that ui.perfetto.dev opens")
+    for flag, text in (
+        ("--timeline", "write every piece of work as JSON lines"),
+        ("--perfetto", "write a trace that ui.perfetto.dev opens"),
+    ):
+        parser.add_argument(flag, type=output_file, metavar="FILE", help=text)
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Run `hideaway simulate`."""
+    refuse_same_file(arguments, "out", "timeline", "perfetto")
     scenario = scenario_from_flags(arguments)
     timeline = Timeline() if arguments.timeline or arguments.perfetto else None
     finished = simulate(scenario, timeline=timeline)

@@ -5,13 +5,12 @@ Python's own `int` and `float` also take underscores, other scripts' digits, "na
 
 from __future__ import annotations
 
-import json
 import math
 import os
 import re
 
 from hideaway.sim.errors import InputError
-from hideaway.sim.files import read_text
+from hideaway.sim.files import json_value, read_text
 
 _NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d{1,3})?", re.ASCII)
 
@@ -48,11 +47,8 @@ def whole_number(value: object, what: str, highest: int) -> int:
 def json_from_text(text: str, what: str) -> object:
     """Return the value that JSON text holds; `what` names the file in the error."""
     try:
-        return json.loads(text)
-    except (
-        ValueError,
-        RecursionError,
-    ) as error:  # ValueError: not JSON, or an integer of thousands of digits
+        return json_value(text)
+    except (ValueError, RecursionError) as error:
         raise InputError(f"{what} is not JSON: {error}; repair the file") from error
 
 

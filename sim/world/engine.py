@@ -18,7 +18,7 @@ import simpy
 from hideaway.sim.commands import Command, Draft, Fetch, Forward, Idle, Route
 from hideaway.sim.costs import CostModel
 from hideaway.sim.errors import HideawayError
-from hideaway.sim.events import DraftDone, Ready, RequestArrived, RouteDone
+from hideaway.sim.events import DraftDone, Event, Ready, RequestArrived, RouteDone, TransfersArrived
 from hideaway.sim.inputs.acceptance import AcceptanceModel, DrawLength
 from hideaway.sim.inputs.arrivals import RequestSpec
 from hideaway.sim.metrics import Meter
@@ -87,6 +87,7 @@ class Engine:
         self._timeline = timeline
         self._draws: dict[int, DrawLength] = {}
         self._accepted: dict[int, int] = {}
+        self._waiting_since: dict[int, float] = {}
         self._next_request = 0
         self._wake: simpy.Event | None = None
         self._now = 0.0
@@ -95,20 +96,20 @@ class Engine:
     def run(self) -> Process:
         """Run every request to its end. A SimPy process."""
         self._open_first_requests()
-        scheduler = self._scheduler
         while len(self._draws) or self._next_request < len(self._requests):
-            work = self._issue(scheduler.handle(Ready(self._now)))
+            yield from self._until(self._now)
+            work = self._ask(Ready(self._now))
             self._note_admissions()
             if isinstance(work, Idle):
                 yield from self._wait_for_request()
                 continue
             if isinstance(work, Draft):
                 yield from self._until(self._now + self._draft(work))
-                work = self._issue(scheduler.handle(DraftDone(self._now, work.seq_ids)))
+                work = self._ask(DraftDone(self._now, work.seq_ids))
             if isinstance(work, Route):
                 predicted = self._route(work)
                 yield from self._until(self._now + self._route_seconds(work))
-                work = self._issue(scheduler.handle(RouteDone(self._now, work.seq_ids, predicted)))
+                work = self._ask(RouteDone(self._now, work.seq_ids, predicted))
             if not isinstance(work, Forward):
                 raise HideawayError(f"the scheduler answered with {work!r}; a forward was expected")
             yield from self._forward(work)
@@ -123,7 +124,7 @@ class Engine:
         self.meter.forward(start, self._now, held, batch.kv.used_bytes)
         if self._timeline is not None:
             self._log_forward(start, work, held)
-        self._issue([*self._scheduler.handle(done), Idle()])
+        self._ask(done)
         for seq_id, tokens in done.committed:
             self.meter.round(seq_id, self._now, tokens)
             self._rows.advance(seq_id, tokens)
@@ -166,7 +167,9 @@ class Engine:
 
     def _arrivals(self) -> Process:
         for request in self._requests:
-            yield self._env.timeout(max(0.0, request.arrival_seconds - self._env.now))
+            seconds = request.arrival_seconds - self._env.now
+            if seconds > 0:
+                yield self._env.timeout(seconds)
             self._arrive(self._env.now)
             if self._wake is not None and not self._wake.triggered:
                 self._wake.succeed()
@@ -179,6 +182,7 @@ class Engine:
         self._draws[seq_id] = self._acceptance.sequence(rng)
         self._rows.open(seq_id)
         self.meter.arrived(seq_id, at_seconds, request.output_tokens)
+        self._waiting_since[seq_id] = at_seconds
         self._scheduler.handle(
             RequestArrived(at_seconds, seq_id, request.input_tokens, request.output_tokens)
         )
@@ -197,23 +201,35 @@ class Engine:
         self._now = at_seconds
         if at_seconds > self._env.now:
             yield self._env.timeout(at_seconds - self._env.now)
+        while self._env.peek() <= at_seconds:
+            yield self._env.timeout(0.0)
 
-    def _issue(self, commands: list[Command]) -> Command:
-        """Pass transfers to the link and return what the compute stream does next. Changes state."""
-        self._link.advance(self._now)
+    def _ask(self, event: Event) -> Command:
+        """Tell the scheduler what has landed, then `event`; pass its transfers to the link. Changes state.
+
+        Returns what the compute stream does next.
+        """
+        landed = self._link.collect(self._now)
+        if landed:
+            self._scheduler.handle(TransfersArrived(self._now, landed))
+        commands = self._scheduler.handle(event)
         for command in commands:
             if isinstance(command, Fetch):
                 self._link.submit(command.layer, command.experts, command.band, self._now)
         return commands[-1] if commands else Idle()
 
     def _note_admissions(self) -> None:
+        """Note who was seated and who was sent back since the last call. Changes state."""
         batch = self._scheduler.batch
         for seq_id in batch.newly_seated:
-            self.meter.admitted(self._now)
+            self.meter.admitted(seq_id, self._now)
+            since = self._waiting_since.pop(seq_id)
             if self._timeline is not None:
-                arrived = self.meter.requests[seq_id].arrival_seconds
-                self._timeline.add(arrived, self._now, "sequence", "waiting", seq_ids=(seq_id,))
+                self._timeline.add(since, self._now, "sequence", "waiting", seq_ids=(seq_id,))
+        for seq_id in batch.newly_preempted:
+            self._waiting_since[seq_id] = self._now
         batch.newly_seated.clear()
+        batch.newly_preempted.clear()
 
     def _draft(self, work: Draft) -> float:
         """Return the seconds of a draft forward, and settle how much of each block will be kept. Changes state."""
@@ -229,14 +245,18 @@ class Engine:
         """Return what the route pass names for each sequence's block."""
         block = self._scheduler.batch.options.block_size
         rows, foresight = self._rows, self._foresight
-        return tuple(
-            foresight.block(rows.unions(rows.block(seq_id, block, self._accepted[seq_id])), work.exact_depth)
-            for seq_id in work.seq_ids
-        )
+        named = []
+        for seq_id in work.seq_ids:
+            needed = rows.unions(rows.block(seq_id, block, self._accepted[seq_id]))
+            named.append(foresight.block(needed[: work.num_layers], work.exact_depth))
+        return tuple(named)
 
     def _route_seconds(self, work: Route) -> float:
-        num_rows = len(work.seq_ids) * self._scheduler.batch.options.block_size
-        seconds = self._costs.route_seconds(num_rows, work.exact_depth)
+        batch = self._scheduler.batch
+        block = batch.options.block_size
+        sequences = [batch.running[seq_id] for seq_id in work.seq_ids]
+        contexts = [(block, sequence.prompt_tokens + sequence.committed) for sequence in sequences]
+        seconds = self._costs.route_seconds(len(sequences) * block, work.exact_depth, contexts)
         self.meter.route_seconds += seconds
         self._log_phase("route", self._now, self._now + seconds, work.seq_ids)
         return seconds

@@ -108,6 +108,8 @@ class ForwardRunner:
             now = self._resident_layers(now, rows.needed, costs)
         else:
             now = yield from self._visits(now, work, rows, costs)
+        if self._timeline is not None:
+            self._timeline.add(now, now + costs.other_seconds, "compute", "head", step=self._meter.forwards)
         now += costs.other_seconds
         if now > self._env.now:
             yield self._env.timeout(now - self._env.now)
@@ -159,7 +161,7 @@ class ForwardRunner:
         """Visit the layers in order, giving time back to SimPy when something else happens first."""
         env, visit = self._env, self._visitor.visit
         self._visitor.step = self._meter.forwards
-        ahead = self._foresight.ahead(rows.needed)
+        ahead = self._foresight.ahead(rows.needed, len(work.seats))
         reused = self._reused_costs(work, rows, costs)
         for layer, needed in enumerate(rows.needed):
             while env.peek() <= now:

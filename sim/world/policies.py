@@ -44,6 +44,11 @@ def initial_residency(scenario: Scenario, slots: list[int], table: UnionTable) -
     return [0] * len(slots)
 
 
+def route_depth(scenario: Scenario, baseline: Baseline, num_layers: int) -> int:
+    """Return how many layers the route pass knows exactly."""
+    return num_layers if baseline.oracle else min(scenario.router_exact_depth or 1, num_layers)
+
+
 def make_prefetch(scenario: Scenario, baseline: Baseline, num_layers: int) -> PrefetchPolicy:
     """Return the prefetch policy, the baseline's unless the scenario names another."""
     name = "none" if baseline.resident else scenario.prefetch or baseline.prefetch
@@ -51,10 +56,10 @@ def make_prefetch(scenario: Scenario, baseline: Baseline, num_layers: int) -> Pr
         return PreviousToken(num_layers)
     if name == "previous-union":
         return PreviousUnion(num_layers)
-    if name == "route-ahead":
-        return RouteAhead(num_layers, scenario.lookahead)
-    if name == "cross-round":
-        return CrossRound(RouteAhead(num_layers, scenario.lookahead))
+    if name in ("route-ahead", "cross-round"):
+        depth = route_depth(scenario, baseline, num_layers)
+        route_ahead = RouteAhead(num_layers, exact_depth=depth, lookahead=scenario.lookahead)
+        return CrossRound(route_ahead) if name == "cross-round" else route_ahead
     return NoPrefetch()
 
 
@@ -62,7 +67,8 @@ def make_admission(scenario: Scenario, baseline: Baseline, costs: CostModel) -> 
     """Return the admission policy with its budgets.
 
     The stated rule: tau = sequences x block size; beta = bandwidth x achievable window, the compute of one full
-    forward, behind which alone its own transfers can hide; caps are the largest demand there can be.
+    forward, behind which alone its own transfers can hide; caps are the largest demand there can be (where experts
+    are predicted, every one may be named).
     """
     name = scenario.admission or baseline.admission
     if name == "all" or not baseline.speculative:
@@ -71,8 +77,9 @@ def make_admission(scenario: Scenario, baseline: Baseline, costs: CostModel) -> 
     tokens = scenario.token_budget or scenario.most_sequences * block
     if name == "token-deficit":
         return DeficitAdmission.by_tokens(tokens, max(tokens, block))
-    per_layer = min(model.num_experts, block * model.top_k)
-    largest = model.num_layers * per_layer * model.expert_bytes
+    exact = route_depth(scenario, baseline, model.num_layers)
+    named = exact * min(model.num_experts, block * model.top_k) + (model.num_layers - exact) * model.num_experts
+    largest = named * model.expert_bytes
     beta = scenario.byte_budget or achievable_window_bytes(scenario, costs)
     return DeficitAdmission(Deficit2D(tokens, beta), Deficit2D(max(tokens, block), max(largest, beta)))
 

@@ -97,9 +97,13 @@ class RowRouting:
         return place.base + place.position, accepted
 
     def prompt(self, seq_id: int, first_token: int, tokens: int, prompt_tokens: int) -> Range:
-        """Return the range that a prefill chunk reads: the trace before the sequence; changes nothing."""
+        """Return the range that a prefill chunk reads: the trace up to the request's place; changes nothing.
+
+        A preempted request's prompt includes what it had generated, which it reads again.
+        """
         place = self._places[seq_id]
-        return (place.base - prompt_tokens + first_token) % self._num_tokens, tokens
+        end = place.base + place.position
+        return (end - prompt_tokens + first_token) % self._num_tokens, tokens
 
     def advance(self, seq_id: int, tokens: int) -> None:
         """Move a request on by the tokens it committed. Changes state."""

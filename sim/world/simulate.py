@@ -6,7 +6,6 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from hideaway.sim.contract import require_offloaded
 from hideaway.sim.costs import CostModel
 from hideaway.sim.errors import InputError
 from hideaway.sim.inputs.acceptance import load_acceptance
@@ -18,10 +17,14 @@ from hideaway.sim.inputs.scenario.baselines import BASELINES
 from hideaway.sim.inputs.scenario.fields import Scenario
 from hideaway.sim.metrics import Meter
 from hideaway.sim.timeline import Timeline
+from hideaway.sim.timeline_record import MAX_SECONDS
 from hideaway.sim.world.inputs import Inputs
 from hideaway.sim.world.memory import MemorySplit, split_memory
 from hideaway.sim.world.summary import summarise
 from hideaway.sim.world.world import World
+
+MAX_LAYER_VISITS = 10**9
+"""Visits if every token were a forward of its own: hours of simulation, so a slip in a length or a chunk size."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,19 +130,36 @@ def simulate(
     if scenario.eviction == "belady" and future is None:
         first = simulate(replace(scenario, eviction="lru"), inputs=inputs, record=True)
         future = first.recorded
+    _refuse_endless(scenario, inputs)
     baseline = BASELINES[scenario.baseline]
     memory = split_memory(scenario, baseline, inputs.costs)
     if not baseline.resident:
         _refuse_resident(scenario, memory, inputs.model)
     world = World(scenario, inputs, baseline, memory, timeline=timeline, record=record, future=future)
     world.run()
+    if world.meter.end_seconds > MAX_SECONDS:
+        raise InputError(
+            f"the run would last {world.meter.end_seconds:g} s, more than {MAX_SECONDS:g}; correct the parameters of"
+            f" profile {inputs.costs.profile.name} that are far from any machine"
+        )
     metrics, warnings = summarise(scenario, world, inputs.model.expert_bytes)
     return Run(scenario, inputs, memory, metrics, warnings, world.meter, timeline, world.recorded)
 
 
+def _refuse_endless(scenario: Scenario, inputs: Inputs) -> None:
+    chunk = scenario.prefill_chunk_tokens
+    forwards = sum(-(-request.input_tokens // chunk) + request.output_tokens for request in inputs.requests)
+    visits = forwards * inputs.model.num_layers
+    if visits > MAX_LAYER_VISITS:
+        raise InputError(
+            f"the requests ask for up to {visits:.3g} layer visits, more than {MAX_LAYER_VISITS:g}; lower --requests,"
+            " shorten the trace's lengths or raise --prefill-chunk-tokens"
+        )
+
+
 def _refuse_resident(scenario: Scenario, memory: MemorySplit, model: ModelSpec) -> None:
-    offloaded = (model.num_experts - memory.slots_per_layer) * model.num_layers
-    try:
-        require_offloaded(scenario.baseline, offloaded)
-    except RuntimeError as error:
-        raise InputError(f"{error}; lower --slots or --slot-fraction, or ask for B3") from error
+    if memory.slots_per_layer >= model.num_experts:
+        raise InputError(
+            f"{scenario.baseline} is an offloaded baseline but all {model.num_experts} experts of a layer have slots, "
+            "so nothing is offloaded; lower --slots or --slot-fraction, or ask for B3"
+        )

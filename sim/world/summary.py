@@ -70,7 +70,7 @@ def _memory(world: World) -> dict[str, float]:
 
 
 def _experts(world: World, expert_bytes: int) -> dict[str, float]:
-    counts, link, meter = world.scheduler.cache.counts, world.link, world.meter
+    counts, copies, meter = world.scheduler.cache.counts, world.link.copies, world.meter
     missed = counts.needed - counts.hits
     committed = meter.round_tokens or 1
     return {
@@ -79,8 +79,8 @@ def _experts(world: World, expert_bytes: int) -> dict[str, float]:
         "wasted_prefetch_bytes": float(counts.wasted * expert_bytes),
         "timely_coverage": counts.timely / (counts.timely + missed) if counts.timely + missed else 1.0,
         "prefetched_bytes": float(counts.prefetched * expert_bytes),
-        "moved_bytes": float(sum(link.moved) * expert_bytes),
-        "moved_bytes_per_committed_token": sum(link.moved) * expert_bytes / committed,
+        "moved_bytes": float(sum(copies.moved) * expert_bytes),
+        "moved_bytes_per_committed_token": sum(copies.moved) * expert_bytes / committed,
         "experts_per_visit": counts.needed / counts.visits if counts.visits else 0.0,
         "misses_per_visit": missed / counts.visits if counts.visits else 0.0,
         "layer_visits": float(counts.visits),
@@ -88,7 +88,7 @@ def _experts(world: World, expert_bytes: int) -> dict[str, float]:
 
 
 def _time(world: World) -> dict[str, float]:
-    meter, visitor, link = world.meter, world.visitor, world.link
+    meter, visitor, copies = world.meter, world.visitor, world.link.copies
     busy = meter.forward_seconds + meter.draft_seconds + meter.route_seconds
     forwards = meter.forwards or 1
     seated, waited = world.scheduler.seated_rounds, world.scheduler.waited_rounds
@@ -101,7 +101,7 @@ def _time(world: World) -> dict[str, float]:
         "draft_seconds": meter.draft_seconds,
         "route_seconds": meter.route_seconds,
         "forward_seconds": meter.forward_seconds,
-        "link_busy_share": link.busy_seconds / meter.end_seconds if meter.end_seconds else 0.0,
+        "link_busy_share": copies.busy_seconds / meter.end_seconds if meter.end_seconds else 0.0,
         "seated_share": seated / (seated + waited) if seated + waited else 1.0,
     }
 

@@ -11,8 +11,9 @@ from __future__ import annotations
 
 from collections import deque
 
-from hideaway.sim.commands import Band, Cancel, Command, Fetch, Promote, Stream
+from hideaway.sim.commands import Cancel, Command, Fetch, Promote, Stream
 from hideaway.sim.events import LayerDone, LayerRouted, TransfersArrived, TransfersCancelled
+from hideaway.sim.masks import experts_of
 from hideaway.sim.scheduler import Scheduler
 from hideaway.sim.timeline import Timeline
 from hideaway.sim.world.compute import ForwardCosts, stretched
@@ -58,15 +59,15 @@ class Visitor:
         self, now: float, layer: int, needed: int, ahead: tuple[int, ...], costs: ForwardCosts
     ) -> float:
         """Return when the visit that starts at `now` ends. Changes state."""
-        link, scheduler = self._link, self._scheduler
+        link, copies, scheduler = self._link, self._link.copies, self._scheduler
         routed = now + stretched(
-            costs.dense_seconds + costs.router_seconds, now, link.free_at, self._slowdown
+            costs.dense_seconds + costs.router_seconds, now, copies.free_at, self._slowdown
         )
         asked = routed
         if self._residency.resident[layer] != self._all_experts:
             asked += costs.round_trip_seconds
             self.sync_seconds += costs.round_trip_seconds
-        link.compute_busy_until = routed
+        copies.compute_busy_until = routed
         landed = link.collect(asked)
         if landed:
             scheduler.handle(TransfersArrived(asked, landed))
@@ -75,7 +76,7 @@ class Visitor:
         streamed = self._execute(commands, asked) if commands else 0
         hit_seconds = costs.hits_seconds(hits, needed)
         if needed == hits:
-            end = asked + stretched(hit_seconds, asked, link.free_at, self._slowdown)
+            end = asked + stretched(hit_seconds, asked, copies.free_at, self._slowdown)
             fetched = 0
         else:
             end, fetched = self._wait(asked, layer, needed, hits, streamed, hit_seconds, costs)
@@ -115,45 +116,45 @@ class Visitor:
         costs: ForwardCosts,
     ) -> tuple[float, int]:
         """Return when the last missing expert is computed, and which were fetched into slots. Changes state."""
-        link = self._link
-        link.compute_busy_until = asked + hit_seconds
-        stalls = link.issue_stall_seconds
-        arrivals = [end for end, expert in link.in_air(layer) if end > asked and expert & needed & ~hits]
-        fetched = 0
-        for end, _, expert in link.land_on_demand():
-            arrivals.append(end)
-            fetched |= expert
-        last = link.free_at
+        link, copies = self._link, self._link.copies
+        copies.compute_busy_until = asked + hit_seconds
+        stalls = copies.issue_stall_seconds
+        joined = [end for end, expert in link.in_air(layer) if end > asked and expert & needed & ~hits]
+        ends, fetched = link.land_on_demand(layer)
+        last = copies.free_at
         finish = asked + stretched(hit_seconds, asked, last, self._slowdown)
         each = costs.arrival_seconds(needed)
+        slowed = each * (1.0 + self._slowdown)
         waited = 0.0
-        for arrival in arrivals:
+        for arrival in joined + ends:
             if arrival > finish:
                 waited += arrival - finish
                 self._log_wait(finish, arrival, layer)
                 finish = arrival
-            finish += each if finish >= last else each * (1.0 + self._slowdown)
+            finish += each if finish >= last else slowed
         if streamed:
-            finish, waited = self._stream(asked, layer, streamed, finish, waited, each)
-        stalled = min(waited, link.issue_stall_seconds - stalls)
+            finish, idle = self._stream(asked, layer, streamed, finish, slowed)
+            waited += idle
+        stalled = min(waited, copies.issue_stall_seconds - stalls)
         self.issue_idle_seconds += stalled
         self.exposed_seconds += waited - stalled
         return finish, fetched
 
-    def _stream(
-        self, asked: float, layer: int, streamed: int, finish: float, waited: float, each: float
-    ) -> tuple[float, float]:
+    def _stream(self, asked: float, layer: int, streamed: int, finish: float, each: float) -> tuple[float, float]:
         """Move, use and drop experts one by one through the staging slots. Changes state."""
-        free = deque([asked] * self._staging_slots, maxlen=self._staging_slots)
         link = self._link
-        link.submit(layer, streamed, Band.ON_DEMAND, asked)
-        for _ in range(streamed.bit_count()):
-            arrival = link.land_next(free[0])
+        if link.copies.plain:
+            count = streamed.bit_count()
+            return link.copies.run_staged(count, asked, finish, each, self._staging_slots)
+        free = deque([asked] * self._staging_slots, maxlen=self._staging_slots)
+        waited = 0.0
+        for expert in experts_of(streamed):
+            arrival = link.stream(layer, 1 << expert, asked, free[0])
             if arrival > finish:
                 waited += arrival - finish
                 self._log_wait(finish, arrival, layer)
                 finish = arrival
-            finish += each * (1.0 + self._slowdown)
+            finish += each
             free.append(finish)
         return finish, waited
 

@@ -18,10 +18,11 @@ from hideaway.sim.world.engine import Engine, EngineOptions
 from hideaway.sim.world.forward import ForwardRunner
 from hideaway.sim.world.host_store import HostStore
 from hideaway.sim.world.inputs import Inputs
-from hideaway.sim.world.link import Link, LinkOptions
+from hideaway.sim.world.copies import CopyEngine, LinkOptions
+from hideaway.sim.world.link import Link
 from hideaway.sim.world.memory import MemorySplit
-from hideaway.sim.world.policies import initial_residency, make_admission, make_eviction, make_prefetch
-from hideaway.sim.world.prediction import Foresight, make_predictor
+from hideaway.sim.world.policies import initial_residency, make_admission, make_eviction, make_prefetch, route_depth
+from hideaway.sim.world.prediction import Foresight
 from hideaway.sim.world.rows import RowRouting
 from hideaway.sim.world.visit import Visitor
 
@@ -64,12 +65,17 @@ class World:
             timeline=timeline,
         )
         rows = RowRouting(inputs.trace, inputs.table, rejected=scenario.rejected_routing, seed=scenario.seed)
-        model = inputs.model
-        predictor = make_predictor(
-            scenario, model.num_layers, model.num_experts, np.random.default_rng([scenario.seed, 4])
+        foresight = Foresight(
+            scenario,
+            inputs.table,
+            top_k=inputs.model.top_k,
+            block_size=scenario.block_size if baseline.speculative else 1,
+            lookahead=self.scheduler.cache.prefetch.lookahead,
+            rng=np.random.default_rng([scenario.seed, 4]),
         )
-        foresight = Foresight(predictor, self.scheduler.cache.prefetch.lookahead)
-        reuse = scenario.verify_reuses_route and baseline.speculative
+        depth = self.scheduler.options.exact_depth
+        routes = baseline.speculative and self.scheduler.cache.prefetch.routes
+        reuse = scenario.verify_reuses_route and routes and depth > 1
         forwards = ForwardRunner(
             self.env,
             self.scheduler,
@@ -78,7 +84,7 @@ class World:
             rows=rows,
             foresight=foresight,
             meter=self.meter,
-            reused_layers=self.scheduler.options.exact_depth - 1 if reuse else 0,
+            reused_layers=depth if reuse else 0,
             timeline=timeline,
             recorded=self.recorded,
         )
@@ -126,7 +132,7 @@ def _make_scheduler(
         ),
         KvPool(memory.kv_bytes, model.kv_bytes),
     )
-    depth = model.num_layers if baseline.oracle else min(scenario.router_exact_depth or 1, model.num_layers)
+    depth = route_depth(scenario, baseline, model.num_layers)
     return Scheduler(
         SchedulerOptions(baseline.speculative, depth, model.expert_bytes),
         batch,
@@ -142,11 +148,13 @@ def _make_link(scenario: Scenario, inputs: Inputs, timeline: Timeline | None) ->
         value = inputs.costs.profile.value
         seconds = value("ssd.latency_seconds") + expert_bytes / value("ssd.read_bytes_per_second")
         store = HostStore(scenario.page_cache_bytes // expert_bytes, seconds)
-    return Link(
+    options = LinkOptions(scenario.issue == "batched", scenario.submitted_depth, scenario.chunk_bytes)
+    copies = CopyEngine(
         inputs.costs.link,
         expert_bytes,
-        LinkOptions(scenario.issue == "batched", scenario.submitted_depth, scenario.chunk_bytes),
+        options,
         store=store,
         link_slowdown=inputs.costs.link_slowdown,
         timeline=timeline,
     )
+    return Link(copies, options)

@@ -35,7 +35,7 @@ class ConstantAcceptance:
     @property
     def origin(self) -> str:
         """One sentence for the list of defaults in force."""
-        return f"every round commits {self.length:g} tokens on average, the target's own included (stated, not measured)"
+        return f"{self.length:g} tokens committed a round on average, the target's own included (stated, not measured)"
 
     def mean_length(self, block_size: int) -> float:
         """Return min(length, block_size): both whole neighbours are cut alike unless the block is below them."""

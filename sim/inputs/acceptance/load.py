@@ -107,7 +107,7 @@ def _mixture(text: str) -> MixtureAcceptance:
     parts = text.split(",")
     if len(parts) != 4:
         raise InputError(
-            f"mixture {text!r} has {len(parts)} numbers; give EASY,HARD,WEIGHT,PERSISTENCE, each from 0 to 1, or default"
+            f"mixture {text!r} has {len(parts)} numbers; give EASY,HARD,WEIGHT,PERSISTENCE from 0 to 1, or default"
         )
     names = ("easy rate", "hard rate", "easy weight", "persistence")
     easy, hard, weight, persistence = (

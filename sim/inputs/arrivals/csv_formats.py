@@ -13,7 +13,7 @@ import csv
 import io
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 
 from hideaway.sim.errors import InputError
 from hideaway.sim.inputs.arrivals.source import MAX_TOKENS, RawRequests
@@ -47,8 +47,8 @@ def _seconds_of_timestamp(text: str, what: str) -> float:
             f"{what} is {text[:60]!r}; give a date and time such as 2023-11-16 18:17:03.9799600"
         ) from None
     if moment.tzinfo is None:
-        moment = moment.replace(tzinfo=timezone.utc)
-    return (moment - datetime(1970, 1, 1, tzinfo=timezone.utc)).total_seconds()
+        moment = moment.replace(tzinfo=UTC)
+    return (moment - datetime(1970, 1, 1, tzinfo=UTC)).total_seconds()
 
 
 _FORMATS = (

@@ -5,7 +5,6 @@ Not here: reading files (`csv_formats.py`, `json_formats.py`) and choosing reque
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -16,6 +15,8 @@ from hideaway.sim.errors import InputError
 
 MAX_TOKENS = 10_000_000
 """Longest prompt or answer accepted; refuses slips such as a column of bytes."""
+MAX_ARRIVAL_SECONDS = 1e8
+"""Three years; at later times a float no longer tells the microseconds of a launch."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,9 +29,10 @@ class RequestSpec:
 
     def __post_init__(self) -> None:
         """Refuse what no serving system can be asked."""
-        if not math.isfinite(self.arrival_seconds) or self.arrival_seconds < 0:
+        if not 0 <= self.arrival_seconds <= MAX_ARRIVAL_SECONDS:
             raise InputError(
-                f"a request arrives at {self.arrival_seconds} s; give a finite time of at least 0"
+                f"a request arrives at {self.arrival_seconds:g} s; give times within {MAX_ARRIVAL_SECONDS:g} s of the"
+                " first, in the trace or by a higher rate"
             )
         if not 1 <= self.input_tokens <= MAX_TOKENS or not 1 <= self.output_tokens <= MAX_TOKENS:
             raise InputError(

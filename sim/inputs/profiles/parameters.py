@@ -14,27 +14,26 @@ SECONDS = "seconds"
 BYTES = "bytes"
 FRACTION = "fraction"
 
+MIN_BYTES_PER_SECOND = 1e3
+MIN_FLOPS_PER_SECOND = 1e6
+"""Far below any machine: a slower one would be a slip in the unit, and its run would last for ages or overflow."""
+
 
 class ParameterKind(NamedTuple):
-    """Unit, limits and meaning of a parameter; a rate or a capacity must be above zero."""
+    """Unit, least and most allowed value, and meaning of a parameter."""
 
     unit: str
     minimum: float
     maximum: float
     meaning: str
 
-    @property
-    def above_minimum(self) -> bool:
-        """Whether the minimum itself is refused."""
-        return self.unit in (BYTES_PER_SECOND, FLOPS_PER_SECOND)
-
 
 def _rate(meaning: str) -> ParameterKind:
-    return ParameterKind(BYTES_PER_SECOND, 0.0, 1e18, meaning)
+    return ParameterKind(BYTES_PER_SECOND, MIN_BYTES_PER_SECOND, 1e18, meaning)
 
 
 def _flops(meaning: str) -> ParameterKind:
-    return ParameterKind(FLOPS_PER_SECOND, 0.0, 1e21, meaning)
+    return ParameterKind(FLOPS_PER_SECOND, MIN_FLOPS_PER_SECOND, 1e21, meaning)
 
 
 def _time(meaning: str) -> ParameterKind:

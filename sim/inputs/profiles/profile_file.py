@@ -138,9 +138,7 @@ def _checked(name: str, parameter: Parameter) -> Parameter:
     kind = PARAMETERS[name]
     if parameter.unit != kind.unit:
         raise InputError(f"{name} has unit {shown(parameter.unit)}; give its value in {kind.unit}")
-    value = finite_number(
-        name, parameter.value, minimum=kind.minimum, maximum=kind.maximum, above_minimum=kind.above_minimum
-    )
+    value = finite_number(name, parameter.value, minimum=kind.minimum, maximum=kind.maximum)
     error = parameter.standard_error
     if error is not None:
         error = finite_number(f"the standard_error of {name}", error, maximum=kind.maximum)

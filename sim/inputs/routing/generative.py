@@ -19,18 +19,19 @@ is the top_k-th persistent score. Without it windows of 16 tokens and more touch
 Layers are independent given their parameters: the agreement between neighbouring layers that a trace also has is not
 made up.
 
-Not here: where the parameters come from (`hideaway.calibrate.router_fit`), their files (`router_fit_file.py`).
+Not here: the parameters by layer (`router_parameters.py`), where they come from (`hideaway.calibrate.router_fit`) and
+their files (`router_fit_file.py`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
 
 import numpy as np
 import numpy.typing as npt
 
 from hideaway.sim.errors import InputError
+from hideaway.sim.inputs.routing.router_parameters import LayerLocality, RouterFit
 from hideaway.sim.inputs.routing.trace import RoutingTrace
 
 _Floats = npt.NDArray[np.float32]
@@ -39,90 +40,8 @@ DRIFT_STEP_TOKENS = 4
 """Drift is renewed this often: its memory is tens of tokens, and a draw for every token would cost as much as quick."""
 MAX_SLOW = 0.95
 """Cap of slow(e): some fresh noise is left to the rarest expert."""
-
-
-@dataclass(frozen=True, slots=True)
-class LayerLocality:
-    """Parameters of the scores of one layer; the symbols are those of the module's docstring.
-
-    Parameters
-    ----------
-    base_quantiles
-        Sorted base scores at evenly spaced quantiles, of at least 2 knots.
-    within
-        Share of the score's variance that changes within a sequence, 0 to 1.
-    slow
-        Share of that which drifts, for an expert at the threshold, 0 to 1.
-    drift_tokens
-        Memory of the drift, tokens.
-    boost, boost_decay
-        Share of the quick part that has memory, and its correlation over one token, 0 to 1.
-    burstiness
-        How much larger the drifting share of rare experts is; may be negative.
-    """
-
-    base_quantiles: tuple[float, ...]
-    within: float
-    slow: float
-    drift_tokens: float
-    boost: float
-    boost_decay: float
-    burstiness: float
-
-    def __post_init__(self) -> None:
-        """Check ranges."""
-        for name in ("within", "slow", "boost", "boost_decay"):
-            value = getattr(self, name)
-            if not 0.0 <= value <= 1.0:
-                raise InputError(f"router parameter {name} is {value}; give a number from 0 to 1")
-        if (
-            not 0.5 <= self.drift_tokens <= 1e6
-            or not -5.0 <= self.burstiness <= 5.0
-            or self.boost_decay >= 1.0
-        ):
-            raise InputError(
-                f"router parameters drift_tokens {self.drift_tokens}, burstiness {self.burstiness} and boost_decay"
-                f" {self.boost_decay} must lie in 0.5 to 1e6, -5 to 5 and 0 to below 1"
-            )
-        if len(self.base_quantiles) < 2 or not all(abs(value) <= 20.0 for value in self.base_quantiles):
-            raise InputError("router parameter base_quantiles needs at least 2 knots, each from -20 to 20")
-
-
-@dataclass(frozen=True, slots=True)
-class RouterFit:
-    """A router fitted to a trace: parameters by layer, sequence lengths to draw from, and where it comes from.
-
-    Parameters
-    ----------
-    name
-        What `fitted:` calls it.
-    layers
-        One entry a layer of the trace, first to last; other depths interpolate between them.
-    sequence_lengths
-        Lengths, in tokens, from which those of generated sequences are drawn.
-    origin
-        One sentence for the list of defaults in force.
-    """
-
-    name: str
-    layers: tuple[LayerLocality, ...]
-    sequence_lengths: tuple[int, ...]
-    origin: str
-
-    def __post_init__(self) -> None:
-        """Check that there is something to draw from."""
-        if not self.layers or not self.sequence_lengths or min(self.sequence_lengths) < 1:
-            raise InputError(
-                f"router fit {self.name} needs at least one layer and one sequence length of at least 1"
-            )
-
-    def at_depths(self, num_layers: int) -> tuple[LayerLocality, ...]:
-        """Return the parameters of a model with `num_layers` layers, interpolated over relative depth."""
-        table = np.array([_as_row(layer) for layer in self.layers])
-        depths = np.linspace(0.0, 1.0, len(self.layers))
-        wanted = np.linspace(0.0, 1.0, num_layers)
-        columns = [np.interp(wanted, depths, column) for column in table.T]
-        return tuple(_from_row(row) for row in np.array(columns).T.tolist())
+MAX_SCORES_AT_ONCE = 2**25
+"""Scores of all sequences side by side, of which eight arrays are held: 1 GiB."""
 
 
 def generate(
@@ -153,6 +72,11 @@ def generate(
     while sum(lengths) < num_tokens:
         drawn = int(rng.choice(np.array(fit.sequence_lengths)))
         lengths.append(min(drawn, num_tokens - sum(lengths)))
+    if len(lengths) * num_layers * num_experts > MAX_SCORES_AT_ONCE:
+        raise InputError(
+            f"router fit {fit.name!r} has sequences of about {num_tokens // len(lengths)} tokens, too short to make up"
+            f" {num_tokens} tokens of {num_layers} layers of {num_experts} experts; raise its sequence_lengths"
+        )
     layers = fit.at_depths(num_layers)
     base = base_scores(layers, num_experts)
     ids = generate_ids(layers, rng.permuted(base, axis=1), lengths, top_k, rng)
@@ -288,15 +212,3 @@ def _normals(rng: np.random.Generator, shape: tuple[int, ...]) -> _Floats:
 def _column(layers: Sequence[LayerLocality], name: str) -> _Floats:
     """Return one parameter of all layers in a shape that broadcasts, (num_layers, 1)."""
     return np.array([getattr(layer, name) for layer in layers], dtype=np.float32)[:, None]
-
-
-def _as_row(layer: LayerLocality) -> list[float]:
-    scalars = [float(getattr(layer, field.name)) for field in fields(layer) if field.name != "base_quantiles"]
-    return scalars + list(layer.base_quantiles)
-
-
-def _from_row(row: Sequence[float]) -> LayerLocality:
-    names = [field.name for field in fields(LayerLocality) if field.name != "base_quantiles"]
-    return LayerLocality(
-        base_quantiles=tuple(row[len(names) :]), **dict(zip(names, row[: len(names)], strict=True))
-    )

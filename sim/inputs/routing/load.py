@@ -19,6 +19,9 @@ from hideaway.sim.inputs.routing.trace import RoutingTrace
 DATA_FOLDER = Path(__file__).parent.parent / "data" / "routing"
 GENERATED_TOKENS = 8192
 """Tokens that `fitted:NAME` generates: a run wraps around them, as it does around a recorded trace."""
+MAX_EXPERTS_OF_A_LAYER = 1024
+MAX_EXPERTS_OF_A_MODEL = 2**17
+"""Twice and five times what the largest published models have; beyond, tables of experts would not fit in memory."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +95,7 @@ def load_routing(
     InputError
         The name is unknown, the file is not a routing trace, or its shape is not the model's.
     """
+    _check_size(num_layers, num_experts)
     kind, _, name = spec.partition(":")
     if kind == "fitted":
         fit = load_router_fit(name)
@@ -106,6 +110,14 @@ def load_routing(
     trace = load_shipped_trace(name) if kind == "replay" else _from_path(spec)
     _check_shape(trace, (num_layers, num_experts, top_k))
     return trace
+
+
+def _check_size(num_layers: int, num_experts: int) -> None:
+    if num_experts > MAX_EXPERTS_OF_A_LAYER or num_layers * num_experts > MAX_EXPERTS_OF_A_MODEL:
+        raise InputError(
+            f"the model has {num_layers} layers of {num_experts} experts; at most {MAX_EXPERTS_OF_A_LAYER} in a layer"
+            f" and {MAX_EXPERTS_OF_A_MODEL} in all can be simulated, so give a smaller model"
+        )
 
 
 def _from_path(path: str) -> RoutingTrace:

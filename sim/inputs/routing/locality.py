@@ -72,15 +72,21 @@ def window_union(trace: RoutingTrace, window_tokens: int) -> npt.NDArray[np.floa
     return _bits_per_layer(union, trace.num_layers) / len(starts)
 
 
-def block_starts(trace: RoutingTrace, block_tokens: int) -> npt.NDArray[np.int64]:
-    """Return the first tokens of the whole blocks that sequences fall into; a sequence's odd end is left out."""
+def blocks(trace: RoutingTrace, block_tokens: int) -> npt.NDArray[np.int64]:
+    """Return (first token, number of tokens) of the blocks that sequences fall into, (num_blocks, 2).
+
+    The last block of a sequence may be short.
+
+    Raises
+    ------
+    InputError
+        The block is below 1 token or longer than every sequence.
+    """
     _check_span(trace, block_tokens, block_tokens >= 1, f"a block of {block_tokens} tokens")
-    return np.concatenate(
-        [
-            np.arange(start, start + length - block_tokens + 1, block_tokens)
-            for start, length in zip(trace.sequence_starts, trace.seq_lengths, strict=True)
-        ]
-    ).astype(np.int64)
+    found = []
+    for start, length in zip(trace.sequence_starts.tolist(), trace.seq_lengths.tolist(), strict=True):
+        found += [(start + at, min(block_tokens, length - at)) for at in range(0, length, block_tokens)]
+    return np.array(found, dtype=np.int64)
 
 
 def lru_hits(trace: RoutingTrace, block_tokens: int, num_slots: int, layer: int) -> tuple[int, int]:
@@ -92,8 +98,8 @@ def lru_hits(trace: RoutingTrace, block_tokens: int, num_slots: int, layer: int)
     """
     last_use: dict[int, int] = {}  # in order of becoming resident
     hits = lookups = 0
-    for event, start in enumerate(block_starts(trace, block_tokens).tolist()):
-        ids = trace.expert_ids[start : start + block_tokens, layer].ravel().tolist()
+    for event, (start, count) in enumerate(blocks(trace, block_tokens).tolist()):
+        ids = trace.expert_ids[start : start + count, layer].ravel().tolist()
         needed = sorted({expert for expert in ids if expert >= 0})
         lookups += len(needed)
         hits += sum(expert in last_use for expert in needed)
@@ -119,20 +125,20 @@ def lru_hit_curve(
     table = UnionTable(trace)
     num_experts = trace.num_experts
     recency = np.tile(-1 - np.arange(num_experts), (trace.num_layers, 1))  # never used: negative
-    hits = np.zeros(len(num_slots))
+    hits_by_rank = np.zeros(num_experts)
     lookups = 0
     ids = np.arange(num_experts)
-    for event, start in enumerate(block_starts(trace, block_tokens).tolist()):
-        masks = table.unions(np.array([start]), np.array([block_tokens]))
+    for event, (start, count) in enumerate(blocks(trace, block_tokens).tolist()):
+        masks = table.unions(np.array([start]), np.array([count]))
         needed = _unpacked(masks, num_experts)
         order = np.argsort(-recency, axis=1)
         rank = np.empty_like(order)
         np.put_along_axis(rank, order, np.broadcast_to(ids, order.shape), axis=1)
-        seen_ranks = rank[needed & (recency >= 0)]
-        lookups += int(needed.sum())
-        hits += [np.count_nonzero(seen_ranks < slots) for slots in num_slots]
+        hits_by_rank += np.bincount(rank[needed & (recency >= 0)], minlength=num_experts)
+        lookups += int(np.count_nonzero(needed))
         recency = np.where(needed, (event + 1) * num_experts - ids, recency)
-    return hits / lookups
+    hits = np.concatenate(([0.0], np.cumsum(hits_by_rank)))
+    return np.asarray(hits[np.clip(num_slots, 0, num_experts)] / lookups)
 
 
 def _num_words(trace: RoutingTrace) -> int:

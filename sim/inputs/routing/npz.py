@@ -11,6 +11,8 @@ from __future__ import annotations
 import io
 import math
 import os
+import struct
+import warnings
 import zipfile
 import zlib
 from typing import IO
@@ -20,14 +22,14 @@ import numpy.typing as npt
 
 from hideaway.sim.errors import InputError
 from hideaway.sim.files import write_bytes_atomically
-from hideaway.sim.inputs.routing.trace import RoutingTrace
+from hideaway.sim.inputs.routing.trace import RoutingTrace, checked_lengths
 from hideaway.sim.units import MIB
 
-MAX_ARRAY_BYTES = 512 * MIB
-"""An array that would unpack to more is refused; a million tokens of 48 layers and 8 choices need 384 MiB."""
+MAX_ARRAY_BYTES = 256 * MIB
+"""An array that would unpack to more is refused; 600,000 tokens of 48 layers and 8 choices fit."""
 
 _BROKEN = (
-    zipfile.BadZipFile, zlib.error, EOFError, ValueError, TypeError, SyntaxError, KeyError, IndexError,
+    zipfile.BadZipFile, zlib.error, struct.error, EOFError, ValueError, TypeError, SyntaxError, KeyError, IndexError,
     NotImplementedError, RuntimeError, OverflowError, MemoryError, UserWarning,
 )  # fmt: skip
 """What the standard library and numpy raise on mutilated archives and array headers."""
@@ -83,7 +85,10 @@ def _read_arrays(path: str) -> dict[str, npt.NDArray[np.generic]]:
     wanted = ("expert_ids", "num_experts", "top_k", "seq_lengths", "phase")
     arrays: dict[str, npt.NDArray[np.generic]] = {}
     try:
-        with zipfile.ZipFile(path) as archive:
+        with warnings.catch_warnings(), zipfile.ZipFile(path) as archive:
+            warnings.simplefilter(
+                "error", UserWarning
+            )  # numpy repairs some odd headers and warns; refuse them
             present = set(archive.namelist())
             for array in wanted:
                 if f"{array}.npy" in present:
@@ -152,13 +157,12 @@ def _decode_part(
     """Return the decode tokens, their sequence lengths and a note; all tokens where none is marked decode."""
     if phase.ndim != 1 or ids.ndim == 0 or phase.shape[0] != ids.shape[0]:
         raise InputError(
-            f"routing trace {name} has {phase.shape} phases for expert_ids of shape {ids.shape}; give one a token"
+            f"routing trace {name!r} has {phase.shape} phases for expert_ids of shape {ids.shape}; give one a token"
         )
     decode = phase == 1
     if not decode.any() or decode.all():
         return ids, lengths, ""
-    if lengths.ndim != 1 or int(lengths.sum()) != ids.shape[0] or int(lengths.min()) < 1:  # type: ignore[attr-defined]
-        return ids, lengths, ""  # refused by the trace's own checks
-    owner = np.repeat(np.arange(len(lengths)), lengths.astype(np.int64))
-    kept = np.bincount(owner[decode], minlength=len(lengths))
+    whole = checked_lengths(name, lengths, ids.shape[0])
+    owner = np.repeat(np.arange(len(whole)), whole)
+    kept = np.bincount(owner[decode], minlength=len(whole))
     return ids[decode], kept[kept > 0], f", its {int(decode.sum())} decode tokens"

@@ -13,7 +13,7 @@ from pathlib import Path
 from hideaway.sim.errors import InputError
 from hideaway.sim.files import write_json_atomically
 from hideaway.sim.inputs.plain_numbers import number, read_json_value, whole_number
-from hideaway.sim.inputs.routing.generative import LayerLocality, RouterFit
+from hideaway.sim.inputs.routing.router_parameters import LayerLocality, RouterFit
 
 DATA_FOLDER = Path(__file__).parent.parent / "data" / "routing"
 FORMAT = "hideaway-router-fit"

@@ -47,7 +47,7 @@ class RoutingTrace:
     def __post_init__(self) -> None:
         """Check shapes and ranges, and keep read-only arrays of the stated types."""
         ids = _checked_ids(self.name, np.asarray(self.expert_ids), self.num_experts, self.top_k)
-        lengths = _checked_lengths(self.name, np.asarray(self.seq_lengths), ids.shape[0])
+        lengths = checked_lengths(self.name, np.asarray(self.seq_lengths), ids.shape[0])
         object.__setattr__(self, "expert_ids", ids)
         object.__setattr__(self, "seq_lengths", lengths)
 
@@ -72,23 +72,23 @@ def _checked_ids(
 ) -> npt.NDArray[np.int16]:
     if not 1 <= num_experts <= MAX_EXPERTS:
         raise InputError(
-            f"routing trace {name} has num_experts {num_experts}; give a number from 1 to {MAX_EXPERTS}"
+            f"routing trace {name!r} has num_experts {num_experts}; give a number from 1 to {MAX_EXPERTS}"
         )
     if not 1 <= top_k <= num_experts:
         raise InputError(
-            f"routing trace {name} has top_k {top_k}; give a number from 1 to num_experts {num_experts}"
+            f"routing trace {name!r} has top_k {top_k}; give a number from 1 to num_experts {num_experts}"
         )
     if not np.issubdtype(ids.dtype, np.integer):
-        raise InputError(f"routing trace {name} has expert_ids of type {ids.dtype}; store whole numbers")
+        raise InputError(f"routing trace {name!r} has expert_ids of type {ids.dtype}; store whole numbers")
     if ids.ndim != 3 or 0 in ids.shape or ids.shape[2] != top_k:
         raise InputError(
-            f"routing trace {name} has expert_ids of shape {ids.shape}; it must be (tokens, layers, {top_k}),"
+            f"routing trace {name!r} has expert_ids of shape {ids.shape}; it must be (tokens, layers, {top_k}),"
             " none of them zero"
         )
     lowest, highest = int(ids.min()), int(ids.max())
     if lowest < -1 or highest >= num_experts:
         raise InputError(
-            f"routing trace {name} has expert ids from {lowest} to {highest}; allowed are -1 (not recorded)"
+            f"routing trace {name!r} has expert ids from {lowest} to {highest}; allowed are -1 (not recorded)"
             f" to {num_experts - 1}"
         )
     small = ids.astype(np.int16)
@@ -96,21 +96,22 @@ def _checked_ids(
         ordered = np.sort(small, axis=2)
         if bool(((ordered[:, :, 1:] == ordered[:, :, :-1]) & (ordered[:, :, 1:] >= 0)).any()):
             raise InputError(
-                f"routing trace {name} names an expert twice in one row; a token's experts are distinct"
+                f"routing trace {name!r} names an expert twice in one row; a token's experts are distinct"
             )
     small.setflags(write=False)
     return small
 
 
-def _checked_lengths(name: str, lengths: npt.NDArray[np.generic], num_tokens: int) -> npt.NDArray[np.int64]:
+def checked_lengths(name: str, lengths: npt.NDArray[np.generic], num_tokens: int) -> npt.NDArray[np.int64]:
+    """Return sequence lengths as read-only int64, refused unless each is at least 1 and they sum to `num_tokens`."""
     if lengths.ndim != 1 or lengths.size == 0 or not np.issubdtype(lengths.dtype, np.integer):
         raise InputError(
-            f"routing trace {name} has seq_lengths of shape {lengths.shape}; give a list of whole numbers"
+            f"routing trace {name!r} has seq_lengths of shape {lengths.shape}; give a list of whole numbers"
         )
     whole = lengths.astype(np.int64)
     if int(whole.min()) < 1 or int(whole.max()) > num_tokens or int(whole.sum()) != num_tokens:
         raise InputError(
-            f"routing trace {name} has {num_tokens} tokens but its seq_lengths sum to {int(whole.sum())} or hold"
+            f"routing trace {name!r} has {num_tokens} tokens but its seq_lengths sum to {int(whole.sum())} or hold"
             " a number below 1; every token must belong to one sequence"
         )
     whole.setflags(write=False)

@@ -18,6 +18,8 @@ from hideaway.sim.inputs.routing.trace import RoutingTrace
 
 _TOP_LEVEL = 7
 _TOP_SPAN = 1 << _TOP_LEVEL
+MAX_TABLE_BYTES = 2**32
+"""Of all levels; 600,000 tokens of 48 layers of 128 experts fit."""
 _NOT_BUILT = np.iinfo(np.intp).max // 2
 """A row that no table has: looking it up raises IndexError, which is how a missing level is noticed."""
 
@@ -50,6 +52,12 @@ class UnionTable:
         # that are never built are never touched, so the operating system does not commit them.
         self._stride = self.num_tokens + _TOP_SPAN
         num_rows = (_TOP_LEVEL + 1) * self._stride
+        token_bytes = (_TOP_LEVEL + 1) * self.num_layers * self._num_words * 8
+        if self._stride * token_bytes > MAX_TABLE_BYTES:
+            raise InputError(
+                f"routing trace {trace.name!r} has {self.num_tokens} tokens, too many to hold the unions of its"
+                f" {self.num_layers} layers; cut it to at most {MAX_TABLE_BYTES // token_bytes - _TOP_SPAN}"
+            )
         self._table = np.empty((num_rows, self.num_layers * self._num_words), dtype=np.uint64)
         self._table[: self._stride] = token_words(trace, self._num_words)[
             np.arange(self._stride) % self.num_tokens

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import math
+import types
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any
@@ -10,16 +10,26 @@ from typing import Any
 from hideaway.sim.errors import InputError
 from hideaway.sim.inputs.prediction import DEFAULT_PRESET, PRESETS
 from hideaway.sim.inputs.scenario.baselines import BASELINES
+from hideaway.sim.number_checks import shown
 
 REJECTED_ROUTING = ("same-sequence", "other-sequence", "true")
 DEFAULT_CONCURRENCY = 8
-MAX_COUNT = 10**9
+MIN_CHUNK_BYTES = 65536
+"""Crosses PCIe 5.0 x16 in about a microsecond, less than the fixed cost of a copy; an expert has a few hundred."""
+
+Range = tuple[float, float]
+"""Least and most; what lies outside is no machine or load there is, and could make a run endless or meaningless."""
+_SEQUENCES: Range = (1, 4096)
+_SLOTS: Range = (1, 2**14)
+_LAYERS: Range = (1, 4096)
+_BYTES: Range = (1, 10**18)
+_SECONDS: Range = (1e-6, 1e6)
 
 
 def _option(
-    default: Any, help_text: str, *, choices: tuple[str, ...] = (), above: float | None = None
+    default: object, help_text: str, *, choices: tuple[str, ...] = (), within: Range | None = None
 ) -> Any:  # noqa: ANN401
-    return field(default=default, metadata={"help": help_text, "choices": choices, "above": above})
+    return field(default=default, metadata={"help": help_text, "choices": choices, "within": within})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,13 +48,17 @@ class Scenario:
     trace: str = _option(
         "azure-conv", "requests: azure-conv, azure-code, mooncake-conversation, sharegpt or a file"
     )
-    requests: int = _option(64, "number of requests", above=0)
+    requests: int = _option(64, "number of requests", within=(1, 10**6))
     concurrency: int | None = _option(
-        None, "requests in the system at once (closes the loop; only the trace's lengths count)", above=0
+        None,
+        "requests in the system at once (closes the loop; only the trace's lengths count)",
+        within=_SEQUENCES,
     )
-    rate: float | None = _option(None, "Poisson arrivals at this many requests per second", above=0)
+    rate: float | None = _option(
+        None, "Poisson arrivals at this many requests per second", within=(1e-6, 1e6)
+    )
     open_loop: bool = _option(False, "keep the trace's own arrival times")
-    max_sequences: int = _option(32, "most sequences that run at once in an open loop", above=0)
+    max_sequences: int = _option(32, "most sequences that run at once in an open loop", within=_SEQUENCES)
     routing: str | None = _option(None, "expert routing: replay:NAME, fitted:NAME or an .npz file")
     rejected_routing: str = _option(
         "same-sequence", "experts of rows after the first rejection", choices=REJECTED_ROUTING
@@ -53,21 +67,25 @@ class Scenario:
         "mixture:default",
         "constant:A, rate:ALPHA, vector:…, mixture:EASY,HARD,WEIGHT,PERSISTENCE or replay:FILE",
     )
-    slots: int | None = _option(None, "expert slots per layer", above=0)
-    slot_fraction: float = _option(0.5, "expert slots per layer as a share of its experts", above=0)
-    block_size: int = _option(8, "rows verified per round: one anchor and its drafts", above=0)
+    slots: int | None = _option(None, "expert slots per layer", within=_SLOTS)
+    slot_fraction: float = _option(0.5, "expert slots per layer as a share of its experts", within=(1e-5, 1))
+    block_size: int = _option(8, "rows verified per round: one anchor and its drafts", within=(1, 4096))
     router_exact_depth: int | None = _option(
-        None, "layers whose experts the route pass knows exactly (1: causal; all: oracle)", above=0
+        None, "layers whose experts the route pass knows exactly (1: causal; all: oracle)", within=_LAYERS
     )
-    lookahead: int = _option(1, "next layers whose experts are predicted at each layer visit", above=-1)
+    lookahead: int = _option(
+        1, "next layers whose experts are predicted at each layer visit", within=(0, 4096)
+    )
     predictor: str = _option(
         DEFAULT_PRESET,
         "published recall and precision of predicted experts by layer distance",
         choices=tuple(PRESETS),
     )
-    recall: float | None = _option(None, "one recall for every distance, instead of the preset's", above=-1)
+    recall: float | None = _option(
+        None, "one recall for every distance, instead of the preset's", within=(0, 1)
+    )
     precision: float | None = _option(
-        None, "one precision for every distance, instead of the preset's", above=0
+        None, "one precision for every distance, instead of the preset's", within=(1e-4, 1)
     )
     eviction: str = _option("lru", "eviction policy", choices=("lru", "aged-lfu", "static", "belady"))
     prefetch: str | None = _option(
@@ -79,39 +97,44 @@ class Scenario:
         None, "admission instead of the baseline's", choices=("all", "token-deficit", "deficit-2d")
     )
     token_budget: int | None = _option(
-        None, "verify rows added per iteration, tau (default concurrency x block size)", above=0
+        None, "verify rows added per iteration, tau (default concurrency x block size)", within=(1, 10**9)
     )
     byte_budget: int | None = _option(
-        None, "expert bytes added per iteration, beta (default bandwidth x achievable window)", above=0
+        None, "expert bytes added per iteration, beta (default bandwidth x achievable window)", within=_BYTES
     )
-    prefill_chunk_tokens: int = _option(2048, "most prompt tokens per forward", above=0)
+    prefill_chunk_tokens: int = _option(2048, "most prompt tokens per forward", within=(1, 10**7))
     issue: str = _option(
         "single", "copies issued one by one or a layer at a time", choices=("single", "batched")
     )
     submitted_depth: int = _option(
-        2, "copies (or batches) on the device at once; those cannot be recalled", above=0
+        2, "copies (or batches) on the device at once; those cannot be recalled", within=(1, 65536)
     )
-    chunk_bytes: int = _option(0, "divide copies into chunks of this size; 0 keeps them whole", above=-1)
-    staging_slots: int = _option(2, "slots for experts that are streamed and not kept", above=0)
+    chunk_bytes: int = _option(
+        0, "divide copies into chunks of this size; 0 keeps them whole", within=(0, 10**18)
+    )
+    staging_slots: int = _option(2, "slots for experts that are streamed and not kept", within=_SLOTS)
     pageable: bool = _option(False, "the expert store is in pageable memory")
     page_cache_bytes: int | None = _option(
-        None, "put the expert store on an SSD behind a page cache of this size", above=-1
+        None, "put the expert store on an SSD behind a page cache of this size", within=(0, 10**18)
     )
     launch: str = _option("eager", "how the dense part of a layer is launched", choices=("eager", "graph"))
     drafter_parameters: float = _option(
-        0.8e9, "weights of the drafter (bf16; z-lab/gpt-oss-20b-DFlash has 0.8 B)", above=0
+        0.8e9, "weights of the drafter (bf16; z-lab/gpt-oss-20b-DFlash has 0.8 B)", within=(1, 1e13)
     )
-    verify_reuses_route: bool = _option(False, "verify does not repeat a deep route pass's attention")
-    ttft_limit_seconds: float = _option(4.0, "goodput: longest time to first token", above=0)
-    tpot_limit_seconds: float = _option(0.2, "goodput: longest time per further token", above=0)
-    seed: int = _option(1408, "seed of every random draw", above=-1)
+    verify_reuses_route: bool = _option(
+        True, "verify does not repeat the attention that a deep route pass has done"
+    )
+    ttft_limit_seconds: float = _option(4.0, "goodput: longest time to first token", within=_SECONDS)
+    tpot_limit_seconds: float = _option(0.2, "goodput: longest time per further token", within=_SECONDS)
+    seed: int = _option(1408, "seed of every random draw", within=(0, 2**63 - 1))
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "parameters", tuple(sorted(dict(self.parameters).items())))
         for spec in fields(self):
             value = getattr(self, spec.name)
-            if spec.name != "parameters" and value is not None:
-                _check(spec.name, value, spec.metadata["choices"], spec.metadata["above"])
+            if spec.name != "parameters" and not (value is None and spec.default is None):
+                _check_kind(spec.name, value, str(spec.type).removesuffix(" | None"))
+                _check(spec.name, value, spec.metadata["choices"], spec.metadata["within"])
         self._check_together()
 
     def _check_together(self) -> None:
@@ -120,12 +143,10 @@ class Scenario:
             raise InputError(
                 f"{' and '.join(loops)} were given together; choose one way for requests to arrive"
             )
-        if self.slot_fraction > 1:
-            raise InputError(f"slot_fraction is {self.slot_fraction}; it must be above 0 and at most 1")
-        for name in ("recall", "precision"):
-            value = getattr(self, name)
-            if value is not None and value > 1:
-                raise InputError(f"{name} is {value}; it must be at most 1")
+        if 0 < self.chunk_bytes < MIN_CHUNK_BYTES:
+            raise InputError(
+                f"chunk_bytes is {self.chunk_bytes}; give 0 for whole copies, or at least {MIN_CHUNK_BYTES}"
+            )
 
     @property
     def closed_loop(self) -> int | None:
@@ -145,22 +166,27 @@ def scenario_field_help() -> dict[str, str]:
     return {spec.name: str(spec.metadata["help"]) for spec in fields(Scenario)}
 
 
-def _check(name: str, value: object, choices: tuple[str, ...], above: float | None) -> None:
+_KINDS: dict[str, tuple[type | types.UnionType, str]] = {
+    "int": (int, "a whole number"),
+    "float": (int | float, "a number"),
+    "str": (str, "a text"),
+    "bool": (bool, "true or false"),
+}
+
+
+def _check_kind(name: str, value: object, kind: str) -> None:
+    wanted, words = _KINDS[kind]
+    if not isinstance(value, wanted) or (isinstance(value, bool) and kind != "bool"):
+        raise InputError(f"{name} is {shown(value)}; it must be {words}")
+
+
+def _check(name: str, value: object, choices: tuple[str, ...], within: Range | None) -> None:
     if choices and value not in choices:
-        raise InputError(f"{name} is {value!r}; it must be one of {', '.join(choices)}")
-    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise InputError(f"{name} is {shown(value)}; it must be one of {', '.join(choices)}")
+    if value == "":
+        raise InputError(f"{name} is empty; give a name or leave it out for the default")
+    if within is None:
         return
-    if (
-        not math.isfinite(value)
-        or abs(value) > 1e18
-        or (isinstance(value, int) and name in _COUNTS and value > MAX_COUNT)
-    ):
-        raise InputError(f"{name} is {value}; give a finite number of sensible size")
-    if above is not None and value <= above:
-        limit = "at least 0" if above == -1 else f"above {above:g}"
-        raise InputError(f"{name} is {value}; it must be {limit}")
-
-
-_COUNTS = frozenset(
-    {"requests", "concurrency", "max_sequences", "slots", "block_size", "lookahead", "staging_slots"}
-)
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    if not is_number or not within[0] <= value <= within[1]:
+        raise InputError(f"{name} is {shown(value)}; it must be a number from {within[0]:g} to {within[1]:g}")

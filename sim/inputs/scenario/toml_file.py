@@ -13,6 +13,7 @@ from typing import Any
 from hideaway.sim.errors import InputError
 from hideaway.sim.files import read_text
 from hideaway.sim.inputs.scenario.fields import Scenario
+from hideaway.sim.number_checks import shown
 
 
 def load_scenario(path: str | os.PathLike[str]) -> Scenario:
@@ -31,7 +32,10 @@ def read_scenario_mapping(path: str | os.PathLike[str]) -> dict[str, Any]:
     text = read_text(path, "scenario file")
     try:
         mapping = tomllib.loads(text)
-    except (tomllib.TOMLDecodeError, RecursionError) as error:
+    except (
+        ValueError,
+        RecursionError,
+    ) as error:  # ValueError: not TOML, or an integer of thousands of digits
         raise InputError(
             f"scenario file {os.fspath(path)!r} is not TOML: {error}; repair the file"
         ) from error
@@ -66,7 +70,7 @@ def checked_mapping(mapping: Mapping[str, Any]) -> dict[str, Any]:
             checked[key] = _typed(key, value, allowed[key])
         else:
             raise InputError(
-                f"{key!r} is not a scenario key; the keys are {', '.join(allowed)} and parameters"
+                f"{shown(key)} is not a scenario key; the keys are {', '.join(allowed)} and parameters"
             )
     return checked
 
@@ -89,7 +93,7 @@ def _typed(key: str, value: object, wanted: type) -> object:
         return _as_float(key, value)
     if not isinstance(value, wanted) or (wanted is not bool and isinstance(value, bool)):
         names = {int: "a whole number", float: "a number", str: "a text", bool: "true or false"}
-        raise InputError(f"{key} is {value!r}; it must be {names[wanted]}")
+        raise InputError(f"{key} is {shown(value)}; it must be {names[wanted]}")
     return value
 
 
@@ -106,6 +110,8 @@ def _parameters(value: object) -> dict[str, float]:
     flat: dict[str, float] = {}
     for name, number in value.items():
         if isinstance(number, bool) or not isinstance(number, int | float):
-            raise InputError(f"parameter {name!r} is {number!r}; give a number and quote the dotted name")
-        flat[name] = _as_float(name, number) if isinstance(number, int) else number
+            raise InputError(
+                f"parameter {shown(name)} is {shown(number)}; give a number and quote the dotted name"
+            )
+        flat[name] = _as_float(shown(name), number) if isinstance(number, int) else number
     return flat

@@ -32,6 +32,8 @@ class PrefetchPolicy(Protocol):
     """Whether `ForwardDone.last_rows` is needed."""
     kept_rows: bool
     """Whether `ForwardDone.kept_rows` is needed."""
+    horizon: int
+    """How many layers `on_route` reads."""
     prefetches: bool
     """Whether the policy ever wants anything, so that waste is worth counting."""
 
@@ -52,6 +54,7 @@ class NoPrefetch:
     """Copies nothing ahead: every expert is fetched on demand. Base of the other rules."""
 
     lookahead = 0
+    horizon = 0
     routes = False
     last_rows = False
     kept_rows = False

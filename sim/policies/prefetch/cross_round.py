@@ -28,6 +28,7 @@ class CrossRound(NoPrefetch):
 
     def __init__(self, then: PrefetchPolicy, layers: int | None = None, band: Band = Band.BACKGROUND) -> None:
         self.lookahead = then.lookahead
+        self.horizon = then.horizon
         self.routes = then.routes
         self.last_rows = then.last_rows
         self._then = then

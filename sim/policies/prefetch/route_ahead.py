@@ -19,10 +19,13 @@ class RouteAhead(NoPrefetch):
 
     Parameters
     ----------
+    num_layers : int
+        Layers of the model.
+    exact_depth : int
+        Layers that the pass after the draft knows exactly; their prediction is not renewed.
     lookahead : int
-        Layers whose prediction is renewed at each visit; 0 relies on the pass after the draft.
-    horizon : int
-        Layers named after the draft; the rest wait for the renewed prediction.
+        Further layers named after the draft, and layers whose prediction is renewed at each visit. Farther ones
+        wait: copies on a poor guess displace experts that are needed.
     band : Band
         Band of the copies (gate BM3 compares the three).
     """
@@ -31,18 +34,22 @@ class RouteAhead(NoPrefetch):
     routes = True
 
     def __init__(
-        self, num_layers: int, lookahead: int = 1, horizon: int | None = None, band: Band = Band.ROUTE_AHEAD
+        self, num_layers: int, *, exact_depth: int = 1, lookahead: int = 1, band: Band = Band.ROUTE_AHEAD
     ) -> None:
-        self.lookahead = lookahead
-        self._horizon = num_layers if horizon is None else horizon
+        self.lookahead = lookahead if exact_depth < num_layers else 0
+        self._exact_depth = exact_depth
+        self.horizon = min(num_layers, exact_depth + lookahead)
         self._band = band
 
     def on_route(self, predicted: Sequence[int]) -> Sequence[Want]:
-        """Return the named experts of the first `horizon` layers."""
-        return [Want(layer, experts, self._band) for layer, experts in enumerate(predicted[: self._horizon])]
+        """Return the named experts of the exactly known layers and the next few."""
+        return [Want(layer, experts, self._band) for layer, experts in enumerate(predicted[: self.horizon])]
 
     def on_layer(self, layer: int, needed: int, ahead: Sequence[int]) -> Sequence[Want]:
-        """Return the renewed prediction of the next layers."""
+        """Return the renewed prediction of the next layers, where it is no worse than what is known."""
+        first = self._exact_depth - layer
         return [
-            Want(layer + distance, experts, self._band) for distance, experts in enumerate(ahead, start=1)
+            Want(layer + distance, experts, self._band)
+            for distance, experts in enumerate(ahead, start=1)
+            if distance >= first
         ]

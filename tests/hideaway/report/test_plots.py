@@ -152,6 +152,7 @@ def test_exposed_share_is_exposed_over_round_time_also_from_the_cost_terms():
     assert exposed_share(row("B0", 1, 10)) == 0.05 / 0.25
     terms = {"per_round_latency_seconds": 0.5, "cost_terms": {"exposed_seconds_per_round": 0.25}}
     assert exposed_share(terms) == 0.5
+    assert exposed_share({**terms, "exposed_share": 0.25}) == 0.25
     assert exposed_share({"per_round_latency_seconds": 0.0, "exposed_seconds_per_round": 0.0}) is None
 
 

@@ -20,7 +20,7 @@ def arrivals_of(round_):
 
 
 @pytest.mark.parametrize("world", ["list", "simpy"])
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=max(150, settings.default.max_examples))
 @given(data=st.data())
 def test_closed_form_equals_the_replayed_stalls(world, data, rounds, replays):
     round_ = data.draw(rounds())
@@ -29,7 +29,6 @@ def test_closed_form_equals_the_replayed_stalls(world, data, rounds, replays):
     assert depth_one_exposed_seconds(round_.hits, arrivals_of(round_), round_.works) == seen.exposed
 
 
-@settings(max_examples=80, deadline=None)
 @given(data=st.data())
 def test_prefetch_that_knows_every_layer_is_never_worse(data, rounds, replays):
     round_ = data.draw(rounds())

@@ -17,7 +17,7 @@ from hideaway.sim.hide.inverse import (
 )
 from hideaway.sim.hide.nominal import evaluate_nominal, nominal_saturation
 
-MANY = settings(max_examples=300, deadline=None)
+MANY = settings(max_examples=max(150, settings.default.max_examples))
 window = st.fixed_dictionaries(
     {name: st.floats(0, 10) for name in ("draft_seconds", "router_seconds", "overlap_seconds")}
 )

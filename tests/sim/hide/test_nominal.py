@@ -24,7 +24,7 @@ terms = st.fixed_dictionaries(
         "overlap_seconds": seconds,
     }
 )
-MANY = settings(max_examples=300, deadline=None)
+MANY = settings(max_examples=max(150, settings.default.max_examples))
 ORDINARY = {
     "resident_fraction": 0.5,
     "saturation": 1.0,

@@ -22,7 +22,7 @@ def slot_arrivals(round_, num_slots, released):
     )
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=max(150, settings.default.max_examples))
 @given(data=st.data(), released=st.sampled_from(["expert", "layer"]))
 def test_arrivals_and_stalls_equal_the_replay_and_the_unblocked_form_is_a_lower_bound(
     data, released, rounds, replays
@@ -40,7 +40,6 @@ def test_arrivals_and_stalls_equal_the_replay_and_the_unblocked_form_is_a_lower_
     assert staggered_exposed_seconds(round_.window, *layers, unblocked, round_.works) <= seen.exposed
 
 
-@settings(max_examples=80, deadline=None)
 @given(data=st.data())
 def test_more_slots_never_expose_more_and_enough_slots_never_block(data, rounds):
     round_ = data.draw(rounds(issue=False))

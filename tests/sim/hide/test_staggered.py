@@ -16,8 +16,7 @@ from hideaway.sim.hide.staggered import (
     staggered_stalls_seconds,
 )
 
-MANY = settings(max_examples=200, deadline=None)
-SOME = settings(max_examples=80, deadline=None)
+MANY = settings(max_examples=max(150, settings.default.max_examples))
 
 
 def arrivals_of(round_, **options):
@@ -50,7 +49,6 @@ def test_barrier_form_equals_the_replayed_stalls(world, data, rounds, replays):
     assert barrier_exposed_seconds(round_.window, *layers_of(round_)) == seen.exposed
 
 
-@SOME
 @given(data=st.data())
 def test_blocking_issue_is_the_running_sum_and_equals_its_replay(data, rounds, replays):
     round_ = data.draw(rounds())
@@ -61,7 +59,6 @@ def test_blocking_issue_is_the_running_sum_and_equals_its_replay(data, rounds, r
     assert staggered_stalls_seconds(round_.window, *layers_of(round_, arrivals)).tolist() == seen.stalls
 
 
-@SOME
 @given(data=st.data())
 def test_barrier_form_is_the_formula_with_running_fetch_times(data, rounds):
     round_ = data.draw(rounds(issue=False))
@@ -73,7 +70,6 @@ def test_barrier_form_is_the_formula_with_running_fetch_times(data, rounds):
     assert barrier_exposed_seconds(round_.window, *layers_of(round_)) == expected
 
 
-@SOME
 @given(data=st.data())
 def test_hits_first_is_never_worse_than_the_barrier(data, rounds):
     round_ = data.draw(rounds())
@@ -97,7 +93,7 @@ def test_hits_first_is_never_worse_than_the_barrier(data, rounds):
     longer=st.floats(0, 1),
     which=st.integers(0, 5),
 )
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=max(150, settings.default.max_examples))
 def test_longer_window_or_work_never_exposes_more_and_later_arrivals_never_less(
     window, layers, longer, which
 ):
@@ -122,7 +118,6 @@ def test_longer_window_or_work_never_exposes_more_and_later_arrivals_never_less(
     assert staggered_exposed_seconds(window, dense, hits, later, works) >= exposed
 
 
-@SOME
 @given(data=st.data())
 def test_time_units_scale_the_exposed_seconds(data, rounds):
     round_ = data.draw(rounds())
@@ -137,7 +132,6 @@ def test_time_units_scale_the_exposed_seconds(data, rounds):
     assert scaled == 1024 * staggered_exposed_seconds(round_.window, dense, hits, arrivals, works)
 
 
-@SOME
 @given(data=st.data())
 def test_smallest_window_round_trips(data, rounds):
     round_ = data.draw(rounds())
@@ -160,7 +154,6 @@ def test_arrivals_of_a_layer_may_be_given_in_any_order():
     assert shuffled == staggered_exposed_seconds(1.0, [1.0], [0.5], [[3.0, 9.0]], [[1.0, 2.0]]) == 5.5
 
 
-@SOME
 @given(data=st.data())
 def test_nominal_hidden_implies_staggered_hidden_for_the_same_transfers_window_and_free_slots(data, rounds):
     round_ = data.draw(rounds(issue=False))

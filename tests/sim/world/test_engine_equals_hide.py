@@ -12,7 +12,7 @@ from hideaway.sim.hide import (
     split_by_layer,
     staggered_exposed_seconds,
 )
-from hideaway.sim.world.link import LinkOptions
+from hideaway.sim.world.copies import LinkOptions
 from tests.machine import LayerCosts, Machine
 
 

@@ -1,0 +1,1 @@
+"""Where experts are copied to and from: CUDA, a disk, an emulated link."""

@@ -1,0 +1,1 @@
+"""FP4 number formats and the SwiGLU experts stored in them."""
