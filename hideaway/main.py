@@ -22,15 +22,14 @@ from hideaway.version import __version__
 EXIT_FAILED = 1
 EXIT_BAD_INPUT = 2
 EXIT_INTERRUPTED = 130
-_MAX_MESSAGE_CHARACTERS = 400
+_MAX_SENTENCE_CHARACTERS = 1200
 
 
 class _Parser(argparse.ArgumentParser):
     """An argument parser whose errors are one sentence, raised instead of printed."""
 
     def error(self, message: str) -> NoReturn:
-        short = message[:_MAX_MESSAGE_CHARACTERS] + "…" * (len(message) > _MAX_MESSAGE_CHARACTERS)
-        raise InputError(f"{short}; see `{self.prog} --help`")
+        raise InputError(f"{message}; see `{self.prog} --help`")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -58,7 +57,12 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _fail(sentence: str, code: int) -> int:
-    print(f"hideaway: {' '.join(sentence.split())}", file=sys.stderr)
+    """Print one line, without the middle of a long one (it repeats what was given), and return `code`."""
+    line = " ".join(sentence.split())
+    if len(line) > _MAX_SENTENCE_CHARACTERS:
+        half = _MAX_SENTENCE_CHARACTERS // 2
+        line = f"{line[:half]} … {line[-half:]}"
+    print(f"hideaway: {line}", file=sys.stderr)
     return code
 
 

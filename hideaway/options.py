@@ -58,7 +58,8 @@ def refuse_same_file(arguments: argparse.Namespace, *names: str) -> None:
         if path is not None:
             other = flags.setdefault(os.path.realpath(path), name)
             if other != name:
-                raise InputError(f"--{other} and --{name} both name {path!r}; give each a file of its own")
+                both = " and ".join(f"--{flag.replace('_', '-')}" for flag in (other, name))
+                raise InputError(f"{both} both name {path!r}; give each a file of its own")
 
 
 def _checked(text: str, *, folder: bool) -> str:

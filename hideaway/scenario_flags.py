@@ -33,6 +33,8 @@ def add_scenario_flags(parser: argparse.ArgumentParser, *, without: Collection[s
         text = str(spec.metadata["help"])
         if spec.default is not MISSING and spec.default not in (None, False):
             text += f" (default {spec.default})"
+        if spec.metadata["within"] is not None:
+            text += " [{:g} to {:g}]".format(*spec.metadata["within"])
         if kinds[spec.name] is bool:
             group.add_argument(flag, action=argparse.BooleanOptionalAction, default=None, help=text)
         else:

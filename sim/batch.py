@@ -149,6 +149,13 @@ class Batch:
         sequence.predicted_packed = 0
         self._commit(sequence, tokens)
 
+    def drop(self, seq_id: int) -> None:
+        """End a running sequence before it has its tokens and take its memory back. Changes state."""
+        sequence = self._running(seq_id)
+        sequence.phase = Phase.FINISHED
+        self.kv.resize(sequence, 0)
+        del self.running[seq_id]
+
     def _commit(self, sequence: Sequence, tokens: int) -> None:
         sequence.committed += tokens
         if sequence.committed >= sequence.output_tokens:

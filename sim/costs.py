@@ -171,9 +171,7 @@ class CostModel:
         body = self._roofline(self.drafter_bytes, FLOPS_PER_WEIGHT * weights * rows)
         return self._draft_launch_seconds + body + self.head_seconds(rows)
 
-    def route_seconds(
-        self, num_rows: int, depth: int, contexts: Sequence[tuple[int, int]] = ()
-    ) -> float:
+    def route_seconds(self, num_rows: int, depth: int, contexts: Sequence[tuple[int, int]] = ()) -> float:
         """Return the route pass over the drafted block: every layer's router, and attention where it is exact.
 
         At depth 1 there is no exact pass: the routers run on what is at hand and their answers are predictions.

@@ -18,11 +18,12 @@ class EventKind(IntEnum):
     TRANSFERS_CANCELLED = 1
     LAYER_DONE = 2
     FORWARD_DONE = 3
-    REQUEST_ARRIVED = 4
-    DRAFT_DONE = 5
-    ROUTE_DONE = 6
-    LAYER_ROUTED = 7
-    READY = 8
+    REQUEST_FAILED = 4
+    REQUEST_ARRIVED = 5
+    DRAFT_DONE = 6
+    ROUTE_DONE = 7
+    LAYER_ROUTED = 8
+    READY = 9
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +76,15 @@ class ForwardDone:
     prefilled: tuple[int, int] | None
     last_rows: tuple[int, ...] = ()
     kept_rows: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class RequestFailed:
+    """A running request cannot go on, because an expert it needs could not be brought; between forwards only."""
+
+    kind: ClassVar[EventKind] = EventKind.REQUEST_FAILED
+    at_seconds: float
+    seq_id: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,6 +171,7 @@ Event = (
     | TransfersCancelled
     | LayerDone
     | ForwardDone
+    | RequestFailed
     | RequestArrived
     | DraftDone
     | RouteDone

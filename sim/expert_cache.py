@@ -183,13 +183,17 @@ class ExpertCache:
     def visit_done(self, layer: int, fetched: int) -> None:
         """Note that a visit ended with `fetched` experts brought on demand. Changes state."""
         if layer != self._visiting:
-            raise IllegalEventError(f"layer {layer} is done but {self._visiting_text()}; report the layer visited")
+            raise IllegalEventError(
+                f"layer {layer} is done but {self._visiting_text()}; report the layer visited"
+            )
         if fetched:
             self.residency.arrive(layer, fetched)
         self._visiting = -1
 
     def _visiting_text(self) -> str:
-        return "no layer is being visited" if self._visiting < 0 else f"layer {self._visiting} is being visited"
+        return (
+            "no layer is being visited" if self._visiting < 0 else f"layer {self._visiting} is being visited"
+        )
 
     def arrived(self, arrivals: Iterable[tuple[int, int]]) -> None:
         """Note prefetches that landed. Changes state."""

@@ -111,6 +111,10 @@ class Meter:
         self.requests[seq_id].finish_seconds = at_seconds
         self.end_seconds = max(self.end_seconds, at_seconds)
 
+    def failed(self, seq_id: int) -> None:
+        """Forget a request that could not be served; no figure counts it. Changes state."""
+        del self.requests[seq_id]
+
     def forward(self, start_seconds: float, end_seconds: float, expert_bytes: int, kv_bytes: int) -> None:
         """Note a forward and the memory held during it. Changes state."""
         seconds = end_seconds - start_seconds

@@ -30,6 +30,7 @@ from hideaway.sim.events import (
     LayersHit,
     Ready,
     RequestArrived,
+    RequestFailed,
     RouteDone,
     TransfersArrived,
     TransfersCancelled,
@@ -89,6 +90,7 @@ class Scheduler:
             DraftDone: self._on_draft_done,
             RouteDone: self._on_route_done,
             ForwardDone: self._on_forward_done,
+            RequestFailed: self._on_request_failed,
             RequestArrived: self._on_request_arrived,
         }
 
@@ -128,6 +130,10 @@ class Scheduler:
 
     def _on_request_arrived(self, event: RequestArrived) -> list[Command]:
         self.batch.join_line(event.seq_id, event.input_tokens, event.output_tokens)
+        return _NOTHING
+
+    def _on_request_failed(self, event: RequestFailed) -> list[Command]:
+        self.batch.drop(event.seq_id)
         return _NOTHING
 
     def _on_ready(self, event: Ready) -> list[Command]:

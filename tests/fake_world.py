@@ -46,7 +46,10 @@ class FakeWorld:
         assert all(isinstance(command, TRANSFERS) for command in commands[:-1])
         for command in commands:
             if isinstance(command, Fetch):
-                assert command.experts & (self.queued[command.layer] | self.residency.resident[command.layer]) == 0
+                assert (
+                    command.experts & (self.queued[command.layer] | self.residency.resident[command.layer])
+                    == 0
+                )
                 self.queued[command.layer] |= command.experts
             elif isinstance(command, Promote | Cancel):
                 assert command.experts & ~self.queued[command.layer] == 0

@@ -2,7 +2,8 @@
 
 Attention takes 1 s, the router 0.25 s, the round trip 0.5 s, a group of experts 0.125 s and each expert in it
 0.0625 s, a copy 1 s, a draft 2 s, and a forward another 0.75 s; issue costs nothing. Figures per byte and per
-operation are zero or negligible (1e-15 s).
+operation are zero or negligible (1e-15 s). From pageable memory a copy takes 0.25 s to issue as well, from an SSD
+1.5 s more.
 """
 
 from __future__ import annotations
@@ -24,6 +25,10 @@ ATTENTION, ROUTER, ROUND_TRIP, GROUP, EACH, COPY, DRAFT, REST = 1.0, 0.25, 0.5, 
 _VALUES = {
     "link.h2d_bytes_per_second": EXPERT_BYTES / COPY,
     "link.latency_seconds": 0.0,
+    "link.pageable_bytes_per_second": EXPERT_BYTES / COPY,
+    "link.pageable_issue_seconds": 0.25,
+    "ssd.read_bytes_per_second": 1e18,
+    "ssd.latency_seconds": 1.5,
     "issue.seconds_per_call": 0.0,
     "issue.batch_seconds": 0.0,
     "issue.batch_seconds_per_transfer": 0.0,
@@ -92,7 +97,15 @@ def random_trace(seed: int, *, num_tokens=60, num_layers=2, num_experts=6, top_k
     return tiny_trace(choices, num_experts=num_experts, seq_lengths=[half, num_tokens - half])
 
 
-def tiny_inputs(trace: RoutingTrace, requests, *, acceptance="constant:2", kv_bytes_per_token=1, **values) -> Inputs:
+def tiny_inputs(
+    trace: RoutingTrace,
+    requests,
+    *,
+    acceptance="constant:2",
+    kv_bytes_per_token=1,
+    pageable=False,
+    **values,
+) -> Inputs:
     """Return what a run needs; `requests` are (arrival_seconds, input_tokens, output_tokens).
 
     `values` replace profile parameters, the dot of their names written as two underscores.
@@ -105,7 +118,7 @@ def tiny_inputs(trace: RoutingTrace, requests, *, acceptance="constant:2", kv_by
     )
     changed = {name.replace("__", "."): value for name, value in values.items()}
     profile = load_profile("rtx-pro-6000").with_values({**_VALUES, **changed})
-    costs = CostModel(model, profile, drafter_parameters=1)
+    costs = CostModel(model, profile, drafter_parameters=1, pageable=pageable)
     specs = tuple(RequestSpec(*request) for request in requests)
     return Inputs(model, costs, trace, UnionTable(trace), load_acceptance(acceptance), specs)
 

@@ -25,6 +25,22 @@ raise SystemExit(hideaway.main.main(["models"]))
 """
 
 
+FOLDERS = {"hideaway": "", "sim": "sim", "calibrate": "calibrate", "hw": "hw"}
+
+
+def _missing_files(installed: Path) -> list[str]:
+    """Return the tracked files of the packages that the wheel did not install."""
+    tracked = subprocess.run(
+        ["git", "ls-files", *FOLDERS], cwd=ROOT, check=True, capture_output=True, text=True
+    ).stdout.splitlines()
+    missing = []
+    for name in tracked:
+        folder, _, rest = name.partition("/")
+        if not (installed / FOLDERS[folder] / rest).exists():
+            missing.append(name)
+    return missing
+
+
 def main() -> int:
     """Return 0 when the wheel works away from the repository."""
     with tempfile.TemporaryDirectory(prefix="hideaway-wheel-") as scratch:
@@ -36,6 +52,10 @@ def main() -> int:
         )
         (wheel,) = wheels.glob("*.whl")
         subprocess.run([*pip, "install", "--no-deps", "--target", str(site), str(wheel)], check=True)
+        missing = _missing_files(site / "hideaway")
+        if missing:
+            print(f"wheel: lacks {', '.join(missing)}; add them to package-data in pyproject.toml", file=sys.stderr)
+            return 1
         environment = {**os.environ, "PYTHONPATH": str(site)}
         probe = [sys.executable, "-c", PROBE, scratch]
         subprocess.run(probe, check=True, cwd=scratch, env=environment, stdout=subprocess.DEVNULL)

@@ -19,6 +19,7 @@ from hideaway.sim.world.simulate import simulate
 
 JUDGED_AT_LEAST = 50
 """Requests judged per replication, or one a user if those are more."""
+_FINENESS = 16
 _WARM_UP_WAVES = 2
 _DRAIN_WAVES = 1
 _WAVES = _WARM_UP_WAVES + _DRAIN_WAVES + 1
@@ -70,7 +71,10 @@ class Trial:
 
 @dataclass(frozen=True, slots=True)
 class UsersServed:
-    """The answer: `users` pass (0: not even one), `beyond` is the smallest number found to fail, None at the cap."""
+    """The answer: `users` pass (0: not even one), `beyond` is the smallest number found to fail, None at the cap.
+
+    The two are neighbours up to 32 users and at most a sixteenth apart beyond.
+    """
 
     users: int
     cap: int
@@ -100,7 +104,8 @@ def serve(question: UsersQuestion) -> UsersServed:
 def largest_passing(passes: Callable[[int], bool], *, start: int, cap: int) -> int:
     """Return the largest n in 1..cap with `passes(n)`, 0 if none; smaller numbers pass if larger do.
 
-    Doubles or halves from `start`, then bisects; no number is asked twice.
+    Doubles or halves from `start`, then bisects until the answer is known to one part in `_FINENESS`, exactly below
+    twice that; no number is asked twice.
 
     >>> largest_passing(lambda users: users <= 11, start=8, cap=256)
     11
@@ -116,7 +121,7 @@ def largest_passing(passes: Callable[[int], bool], *, start: int, cap: int) -> i
             probe //= 2
         if good and bad <= cap:
             break
-    while bad - good > 1:
+    while bad - good > max(1, good // _FINENESS):
         middle = (good + bad) // 2
         if passes(middle):
             good = middle

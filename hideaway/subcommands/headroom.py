@@ -21,7 +21,7 @@ import argparse
 from hideaway.campaigns.headroom import USERS_REPLICATIONS, Headroom, run_headroom
 from hideaway.campaigns.users_served import JUDGED_AT_LEAST
 from hideaway.console import note, print_json, print_table
-from hideaway.options import add_json_option, add_out_option
+from hideaway.options import add_json_option, add_out_option, output_file, refuse_same_file
 from hideaway.report.defaults import defaults_in_force
 from hideaway.report.headroom_plot import headroom_plot
 from hideaway.report.headroom_table import (
@@ -40,9 +40,9 @@ from hideaway.sim.files import write_json_atomically
 from hideaway.sim.inputs.scenario.fields import DEFAULT_CONCURRENCY
 from hideaway.sim.inputs.scenario.toml_file import read_scenario_mapping
 
-LEAST_REQUESTS = 24
-REQUESTS_PER_USER = 3
-"""Default number of requests: the first wave and the drain do not count, so three waves leave one to measure."""
+LEAST_REQUESTS = 20
+REQUESTS_PER_USER = 2.5
+"""Default number of requests: after the first wave, one and a half waves of admissions to measure."""
 MOST_REPLICATIONS = 1000
 MOST_USERS = 4096
 
@@ -70,10 +70,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--requests",
         type=int,
         metavar="N",
-        help=f"requests of a run (default {REQUESTS_PER_USER} per user, at least {LEAST_REQUESTS})",
+        help=f"requests of a run (default {REQUESTS_PER_USER:g} per user, at least {LEAST_REQUESTS})",
     )
     parser.add_argument("--workers", type=int, metavar="N", help="processes (default: one a core)")
-    parser.add_argument("--plot", metavar="FILE", help="draw the gains to this .png or .svg file")
+    parser.add_argument(
+        "--plot", type=output_file, metavar="FILE", help="draw the gains to this .png or .svg file"
+    )
     add_scenario_flags(parser, without=("requests",))
     add_json_option(parser)
     add_out_option(parser, "write the whole answer to this JSON file")
@@ -118,6 +120,7 @@ def _check(arguments: argparse.Namespace) -> None:
         raise InputError(f"--workers is {arguments.workers}; give at least 1")
     if arguments.plot:
         picture_kind(arguments.plot)
+    refuse_same_file(arguments, "out", "plot")
 
 
 def _choose_requests(arguments: argparse.Namespace) -> None:
@@ -125,7 +128,7 @@ def _choose_requests(arguments: argparse.Namespace) -> None:
     named = read_scenario_mapping(arguments.scenario) if arguments.scenario else {}
     if arguments.requests is None and "requests" not in named:
         users = arguments.concurrency or named.get("concurrency") or DEFAULT_CONCURRENCY
-        arguments.requests = max(LEAST_REQUESTS, REQUESTS_PER_USER * users)
+        arguments.requests = max(LEAST_REQUESTS, round(REQUESTS_PER_USER * min(users, MOST_USERS)))
 
 
 def _settings(headroom: Headroom) -> dict[str, object]:

@@ -43,6 +43,7 @@ from hideaway.subcommands.hide_flags import (
     SHAPE_FLAGS,
     add_scenario_flags,
     add_term_flags,
+    check_given,
     given,
 )
 from hideaway.subcommands.hide_published import print_published_answer, published_answer
@@ -70,6 +71,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Print the answer; draw and write what was asked for."""
     whole_number("seed", arguments.seed)
+    check_given(arguments)
     refuse_same_file(arguments, "out", "plot")
     if arguments.plot is not None:
         picture_kind(arguments.plot)
@@ -109,7 +111,8 @@ def _asked(arguments: argparse.Namespace) -> dict[str, Any]:
 
 
 def _published(arguments: argparse.Namespace) -> dict[str, Any]:
-    others = given(arguments, [*ALL_TERM_FLAGS, *SHAPE_FLAGS, *SCENARIO_FLAGS, "model", "profile"])
+    scenario = ("model", "profile", "block_size", "concurrency", *SCENARIO_FLAGS)
+    others = given(arguments, [*ALL_TERM_FLAGS, *SHAPE_FLAGS, *scenario])
     if others:
         flags = ", ".join(f"--{name.replace('_', '-')}" for name in others)
         raise InputError(f"--published brings its own terms; leave out {flags}")

@@ -13,7 +13,16 @@ from typing import Any, TypeVar
 from hideaway.sim.errors import InputError
 from hideaway.sim.inputs.models import load_model
 from hideaway.sim.inputs.profiles import load_profile
-from hideaway.subcommands.hide_terms import HideScenario
+from hideaway.sim.number_checks import finite_number, whole_number
+from hideaway.subcommands.hide_terms import (
+    MOST_BYTES,
+    MOST_EXPERTS,
+    MOST_LAYERS,
+    MOST_ROWS,
+    MOST_SECONDS,
+    MOST_SEQUENCES,
+    HideScenario,
+)
 
 NOMINAL_FLAGS = {
     "resident_fraction": "r, share of the needed experts that are resident, 0 to 1",
@@ -57,10 +66,27 @@ SCENARIO_FLAGS = (
     "slot_fraction",
     "context_tokens",
     "router_exact_depth",
+    "batched_issue",
     "routing",
     "acceptance",
 )
 """Flags that mean something with a model and a profile only."""
+LIMITS: dict[str, tuple[float, float]] = {
+    **dict.fromkeys(("resident_fraction", "saturation", "dense_share", "slot_fraction"), (0.0, 1.0)),
+    **{name: (0.0, MOST_SECONDS) for name in ALL_TERM_FLAGS if name.endswith("_seconds")},
+    "total_expert_bytes": (0.0, MOST_BYTES),
+    "measured_h2d_bytes_per_second": (1.0, MOST_BYTES),
+    "experts_per_layer": (0.0, MOST_EXPERTS),
+    "acceptance_length": (1.0, MOST_ROWS),
+    "num_layers": (1, MOST_LAYERS),
+    "expert_bytes": (1, int(MOST_BYTES)),
+    "num_experts": (1, MOST_EXPERTS),
+    "top_k": (1, MOST_EXPERTS),
+    "block_size": (1, MOST_ROWS),
+    "concurrency": (1, MOST_SEQUENCES),
+    "router_exact_depth": (1, MOST_LAYERS),
+}
+"""Least and most of each number, whether the question uses it or not."""
 DEFAULT_DENSE_SHARE = 0.5
 DEFAULT_BLOCK_SIZE = 16
 DEFAULT_CONTEXT_TOKENS = 1024
@@ -111,7 +137,9 @@ def add_scenario_flags(parser: argparse.ArgumentParser) -> None:
         metavar="D",
         help="layers that the router pass works out exactly: 1 (default) runs routers alone",
     )
-    group.add_argument("--batched-issue", action="store_true", help="issue all copies as one batch")
+    group.add_argument(
+        "--batched-issue", action="store_true", default=None, help="issue all copies as one batch"
+    )
     group.add_argument(
         "--routing",
         metavar="SPEC",
@@ -125,6 +153,16 @@ def add_scenario_flags(parser: argparse.ArgumentParser) -> None:
 def given(arguments: argparse.Namespace, names: Iterable[str]) -> dict[str, Any]:
     """Return the values of those flags that were given."""
     return {name: getattr(arguments, name) for name in names if getattr(arguments, name) is not None}
+
+
+def check_given(arguments: argparse.Namespace) -> None:
+    """Refuse numbers outside their limits, those that the question at hand passes over included."""
+    for name, (least, most) in LIMITS.items():
+        value = getattr(arguments, name)
+        if isinstance(value, int):
+            whole_number(name, value, minimum=int(least), maximum=int(most))
+        elif value is not None:
+            finite_number(name, value, minimum=least, maximum=most)
 
 
 def scenario_from_arguments(arguments: argparse.Namespace) -> HideScenario:
@@ -142,7 +180,7 @@ def scenario_from_arguments(arguments: argparse.Namespace) -> HideScenario:
         num_sequences=value_or(arguments.concurrency, 1),
         context_tokens=value_or(arguments.context_tokens, DEFAULT_CONTEXT_TOKENS),
         router_exact_depth=value_or(arguments.router_exact_depth, 1),
-        batched_issue=arguments.batched_issue,
+        batched_issue=bool(arguments.batched_issue),
     )
 
 

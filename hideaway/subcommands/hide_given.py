@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
+import math
 from collections.abc import Collection
 
 from hideaway.sim.errors import InputError
@@ -108,7 +109,8 @@ def _with_union(
     """Let a given union, saturation or resident fraction decide how many experts must move."""
     union = transfers.experts_per_layer
     if "experts_per_layer" in flags:
-        union = flags["experts_per_layer"]
+        most = None if terms.block is None else terms.block.num_experts
+        union = finite_number("experts_per_layer", flags["experts_per_layer"], maximum=most or math.inf)
     elif "saturation" in flags and terms.block is not None:
         union = nominal.saturation * terms.block.num_experts
     missing = transfers.missing_per_layer

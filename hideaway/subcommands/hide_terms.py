@@ -18,13 +18,13 @@ from hideaway.sim.inputs.models import ModelSpec
 from hideaway.sim.inputs.profiles import Profile
 from hideaway.sim.number_checks import finite_number, whole_number
 
-_MOST_LAYERS = 4096
-_MOST_EXPERTS = 65536
-_MOST_SEQUENCES = 4096
-_MOST_ROWS = 1024
-_MOST_SECONDS = 1e9
+MOST_LAYERS = 4096
+MOST_EXPERTS = 65536
+MOST_SEQUENCES = 4096
+MOST_ROWS = 1024
+MOST_SECONDS = 1e9
 _LEAST_SECONDS = 1e-12
-_MOST_BYTES = 1e18
+MOST_BYTES = 1e18
 """Far beyond any model, batch or machine: what lies outside is a slip of the keyboard."""
 
 
@@ -43,10 +43,10 @@ class NominalTerms:
     def __post_init__(self) -> None:
         evaluate_hide_inequality(**self.as_arguments())
         for name in ("draft_seconds", "router_seconds", "overlap_seconds"):
-            finite_number(name, getattr(self, name), maximum=_MOST_SECONDS)
-        finite_number("total_expert_bytes", self.total_expert_bytes, maximum=_MOST_BYTES)
+            finite_number(name, getattr(self, name), maximum=MOST_SECONDS)
+        finite_number("total_expert_bytes", self.total_expert_bytes, maximum=MOST_BYTES)
         rate = self.measured_h2d_bytes_per_second
-        finite_number("measured_h2d_bytes_per_second", rate, minimum=1.0, maximum=_MOST_BYTES)
+        finite_number("measured_h2d_bytes_per_second", rate, minimum=1.0, maximum=MOST_BYTES)
 
     def as_arguments(self) -> dict[str, float]:
         """Return the terms as keyword arguments."""
@@ -68,13 +68,13 @@ class TransferTerms:
 
     def __post_init__(self) -> None:
         for name in ("latency_seconds", "issue_seconds", "batch_issue_seconds", "idle_link_seconds"):
-            finite_number(name, getattr(self, name), maximum=_MOST_SECONDS)
-        finite_number("experts_per_layer", self.experts_per_layer, maximum=_MOST_EXPERTS)
+            finite_number(name, getattr(self, name), maximum=MOST_SECONDS)
+        finite_number("experts_per_layer", self.experts_per_layer, maximum=MOST_EXPERTS)
         finite_number("missing_per_layer", self.missing_per_layer, maximum=self.experts_per_layer)
         whole_number("num_layers", self.num_layers, minimum=1)
-        whole_number("expert_bytes", self.expert_bytes, minimum=1)
-        if self.num_layers > _MOST_LAYERS:
-            raise InputError(f"num_layers is {self.num_layers}; give at most {_MOST_LAYERS}")
+        whole_number("expert_bytes", self.expert_bytes, minimum=1, maximum=int(MOST_BYTES))
+        if self.num_layers > MOST_LAYERS:
+            raise InputError(f"num_layers is {self.num_layers}; give at most {MOST_LAYERS}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,9 +102,9 @@ class BlockTerms:
 
     def __post_init__(self) -> None:
         for name, most in (
-            ("num_sequences", _MOST_SEQUENCES),
-            ("block_size", _MOST_ROWS),
-            ("num_experts", _MOST_EXPERTS),
+            ("num_sequences", MOST_SEQUENCES),
+            ("block_size", MOST_ROWS),
+            ("num_experts", MOST_EXPERTS),
         ):
             if whole_number(name, getattr(self, name), minimum=1) > most:
                 raise InputError(f"{name} is {getattr(self, name)}; give at most {most}")
@@ -130,10 +130,10 @@ class HideTerms:
 
     def __post_init__(self) -> None:
         if self.verify_seconds is not None:
-            finite_number("verify_seconds", self.verify_seconds, maximum=_MOST_SECONDS)
+            finite_number("verify_seconds", self.verify_seconds, maximum=MOST_SECONDS)
         if self.b0_seconds_per_token is not None:
             b0 = self.b0_seconds_per_token
-            finite_number("b0_seconds_per_token", b0, minimum=_LEAST_SECONDS, maximum=_MOST_SECONDS)
+            finite_number("b0_seconds_per_token", b0, minimum=_LEAST_SECONDS, maximum=MOST_SECONDS)
         if self.acceptance_length is not None:
             most = math.inf if self.block is None else float(self.block.block_size)
             finite_number("acceptance_length", self.acceptance_length, minimum=1.0, maximum=most)

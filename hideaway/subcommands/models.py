@@ -60,17 +60,17 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Print the list, or one model."""
+    if not 0 <= arguments.context_tokens <= _MAX_CONTEXT_TOKENS:
+        raise InputError(
+            f"--context-tokens is {arguments.context_tokens}; give a whole number from 0 to "
+            f"{_MAX_CONTEXT_TOKENS}"
+        )
     if arguments.name is None:
         if arguments.profile is not None or arguments.out is not None:
             raise InputError(
                 "--profile and --out need a NAME; give one of the models that `hideaway models` lists"
             )
         return _list(arguments)
-    if not 0 <= arguments.context_tokens <= _MAX_CONTEXT_TOKENS:
-        raise InputError(
-            f"--context-tokens is {arguments.context_tokens}; give a whole number from 0 to "
-            f"{_MAX_CONTEXT_TOKENS}"
-        )
     architecture = load_architecture(arguments.name, expert_format=arguments.expert_format)
     if arguments.expert_format is not None:
         stored = dataclasses.replace(architecture.stored, experts=arguments.expert_format)

@@ -78,7 +78,7 @@ def _origins(profile: Profile) -> dict[str, int]:
 
 def _assignment(text: str) -> tuple[str, float]:
     name, equals, value = text.partition("=")
-    if not equals:
+    if not equals or not name.strip():
         raise InputError(
             f"--set {text[:80]!r} is not PARAMETER=VALUE; write for example link.latency_seconds=5e-6"
         )

@@ -14,6 +14,7 @@ from hideaway.report.defaults import defaults_in_force
 from hideaway.report.metric_units import metric_rows
 from hideaway.report.perfetto import write_perfetto
 from hideaway.scenario_flags import add_scenario_flags, scenario_from_flags
+from hideaway.sim.event_log import EventLog
 from hideaway.sim.files import write_json_atomically
 from hideaway.sim.timeline import Timeline
 from hideaway.sim.world.simulate import Run, simulate
@@ -27,21 +28,27 @@ def configure(parser: argparse.ArgumentParser) -> None:
     for flag, text in (
         ("--timeline", "write every piece of work as JSON lines"),
         ("--perfetto", "write a trace that ui.perfetto.dev opens"),
+        ("--event-log", "write every event and the commands that answered it, as JSON lines for replay"),
     ):
         parser.add_argument(flag, type=output_file, metavar="FILE", help=text)
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Run `hideaway simulate`."""
-    refuse_same_file(arguments, "out", "timeline", "perfetto")
+    refuse_same_file(arguments, "out", "timeline", "perfetto", "event_log")
     scenario = scenario_from_flags(arguments)
     timeline = Timeline() if arguments.timeline or arguments.perfetto else None
-    finished = simulate(scenario, timeline=timeline)
+    log = EventLog() if arguments.event_log else None
+    finished = simulate(scenario, timeline=timeline, log=log)
     defaults = defaults_in_force(finished.scenario, finished.inputs, finished.memory)
     result = {"scenario": defaults, "metrics": finished.metrics, "warnings": list(finished.warnings)}
     if timeline is not None:
         timeline.header.update(scenario=defaults, seed=scenario.seed)
         _write_timeline(arguments, timeline)
+    if log is not None:
+        log.header.update(scenario=defaults, seed=scenario.seed)
+        log.write_jsonl(arguments.event_log)
+        note(f"event log: {arguments.event_log}")
     if arguments.out:
         write_json_atomically(arguments.out, {"format": "hideaway-run", "version": 1, **result})
     if arguments.json:

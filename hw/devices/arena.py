@@ -35,13 +35,15 @@ class HostArena:
         self.num_slots = whole_number("num_slots", num_slots, minimum=1)
         self.slot_bytes = whole_number("slot_bytes", slot_bytes, minimum=1)
         if slot_bytes % PAGE_BYTES:
-            raise InputError(f"slot_bytes is {slot_bytes} but must be a multiple of {PAGE_BYTES}; pad the experts")
+            raise InputError(
+                f"slot_bytes is {slot_bytes} but must be a multiple of {PAGE_BYTES}; pad the experts"
+            )
         total_bytes = num_slots * slot_bytes
         available = _available_bytes()
         if available is not None and total_bytes > available:
             raise InputError(
-                f"{num_slots} slots of {slot_bytes} bytes take {total_bytes / GB:.2f} GB but {available / GB:.2f} GB of "
-                "memory is available; ask for fewer slots"
+                f"{num_slots} slots of {slot_bytes} bytes take {total_bytes / GB:.2f} GB but only "
+                f"{available / GB:.2f} GB of memory is available; ask for fewer slots"
             )
         self._memory = _mapping(total_bytes)
         self._bytes: Bytes = np.frombuffer(self._memory, dtype=np.uint8)
@@ -67,7 +69,9 @@ def _mapping(total_bytes: int) -> mmap.mmap:
     try:
         memory = mmap.mmap(-1, total_bytes, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
     except (OSError, OverflowError, ValueError) as error:
-        raise InputError(f"cannot reserve {total_bytes} bytes of memory: {error}; ask for fewer slots") from error
+        raise InputError(
+            f"cannot reserve {total_bytes} bytes of memory: {error}; ask for fewer slots"
+        ) from error
     if hasattr(mmap, "MADV_HUGEPAGE"):
         try:
             memory.madvise(mmap.MADV_HUGEPAGE)

@@ -90,7 +90,13 @@ class CudaDevice(WorkerDevice):
 
     def facts(self) -> dict[str, object]:
         """Return what a result file must say: the card, the streams, and that host memory is pinned."""
-        return {"kind": "cuda", **super().facts(), "device": self._cuda.name, "streams": self._num_streams, "pinned": True}
+        return {
+            "kind": "cuda",
+            **super().facts(),
+            "device": self._cuda.name,
+            "streams": self._num_streams,
+            "pinned": True,
+        }
 
     def close(self) -> None:
         """Fail what is queued, let what is submitted end, stop the workers, unpin. Changes state."""
@@ -109,9 +115,13 @@ def torch_with_cuda(device_index: int) -> Any:  # noqa: ANN401
     try:
         import torch
     except ImportError as error:
-        raise InputError(f"the cuda device needs torch, which cannot be imported ({error}); {_OTHERS}") from error
+        raise InputError(
+            f"the cuda device needs torch, which cannot be imported ({error}); {_OTHERS}"
+        ) from error
     if not torch.cuda.is_available():
-        raise InputError(f"the cuda device needs a CUDA GPU but torch {torch.__version__} finds none; {_OTHERS}")
+        raise InputError(
+            f"the cuda device needs a CUDA GPU but torch {torch.__version__} finds none; {_OTHERS}"
+        )
     count = torch.cuda.device_count()
     if not 0 <= device_index < count:
         raise InputError(f"there is no CUDA device {device_index}; give a number from 0 to {count - 1}")
@@ -120,7 +130,13 @@ def torch_with_cuda(device_index: int) -> Any:  # noqa: ANN401
 
 class _CudaMover:
     def __init__(
-        self, torch: Any, store: ExpertStore, host: MemoryReader, num_slots: int, device_index: int, num_streams: int
+        self,
+        torch: Any,  # noqa: ANN401
+        store: ExpertStore,
+        host: MemoryReader,
+        num_slots: int,
+        device_index: int,
+        num_streams: int,
     ) -> None:
         self._torch = torch
         self._store = store
@@ -130,13 +146,16 @@ class _CudaMover:
         self.place = f"pinned {host.place}"
         self.num_slots = num_slots
         self.slot_bytes = store.stride_bytes
+        self._pinned = False
         self._pin()
         try:
             self._slots = torch.empty((num_slots, self.slot_bytes), dtype=torch.uint8, device=self._device)
         except torch.cuda.OutOfMemoryError as error:
             self.unpin()
             total = num_slots * self.slot_bytes / GB
-            raise InputError(f"{num_slots} slots of {total:.2f} GB do not fit on {self.name}; ask for fewer") from error
+            raise InputError(
+                f"{num_slots} slots of {total:.2f} GB do not fit on {self.name}; ask for fewer"
+            ) from error
         self._streams = cycle([torch.cuda.Stream(self._device) for _ in range(num_streams)])
         self._slot_free: dict[int, torch.cuda.Event] = {}
         self._reference = torch.cuda.Event(enable_timing=True)
@@ -189,13 +208,14 @@ class _CudaMover:
     def _pin(self) -> None:
         """Pin the experts where they are: torch's own pinned allocations are rounded up to powers of two."""
         first = self._host.tensor(0, 0)
-        error = self._torch.cuda.cudart().cudaHostRegister(first.data_ptr(), self._store.description.total_bytes, 0)
+        total_bytes = self._store.description.total_bytes
+        error = self._torch.cuda.cudart().cudaHostRegister(first.data_ptr(), total_bytes, 0)
         self._pinned = int(error) == 0
         if not self._pinned:
             raise InputError(
-                f"{self._store.description.total_bytes / GB:.2f} GB of host memory cannot be pinned (CUDA error "
+                f"{total_bytes / GB:.2f} GB of host memory cannot be pinned (CUDA error "
                 f"{int(error)}); raise the limit on locked memory or take fewer layers"
             )
 
-    def _seconds(self, event: Any) -> float:
+    def _seconds(self, event: torch.cuda.Event) -> float:
         return self._reference_seconds + float(self._reference.elapsed_time(event)) * MILLISECOND

@@ -33,11 +33,8 @@ class DirectReader:
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.place = str(Path(path))
-        self.fallback_reason: str | None = None
         try:
-            self._descriptor = self._open_direct()
-            if self.fallback_reason is not None:
-                self._descriptor = os.open(self.place, os.O_RDONLY)
+            self._descriptor, self.fallback_reason = _open(self.place)
         except OSError as error:
             raise InputError(
                 f"cannot read experts from {self.place}: {error.strerror or error}; check the path"
@@ -51,7 +48,7 @@ class DirectReader:
         OSError
             The read failed.
         """
-        count = os.preadv(self._descriptor, [into], offset)
+        count = os.preadv(self._descriptor, [into.data], offset)
         if self.fallback_reason is not None:
             os.posix_fadvise(self._descriptor, offset, count, os.POSIX_FADV_DONTNEED)
         return count
@@ -62,22 +59,20 @@ class DirectReader:
             os.close(self._descriptor)
             self._descriptor = -1
 
-    def _open_direct(self) -> int:
-        """Return a descriptor for direct reads, or -1 with the reason noted."""
-        if not hasattr(os, "O_DIRECT"):
-            self.fallback_reason = "this system has no O_DIRECT"
-            return -1
-        try:
-            descriptor = os.open(self.place, os.O_RDONLY | os.O_DIRECT)
-        except OSError as error:
-            if isinstance(error, (FileNotFoundError, PermissionError)):
-                raise
-            self.fallback_reason = f"the file system refuses O_DIRECT ({error.strerror or error})"
-            return -1
-        try:
-            os.preadv(descriptor, [mmap.mmap(-1, PAGE_BYTES)], 0)
-        except OSError as error:  # some file systems open but do not read
-            os.close(descriptor)
-            self.fallback_reason = f"the file system opens with O_DIRECT but does not read ({error.strerror or error})"
-            return -1
-        return descriptor
+
+def _open(path: str) -> tuple[int, str | None]:
+    """Return a descriptor, for direct reads if possible, and otherwise the reason why not."""
+    buffered = os.open(path, os.O_RDONLY)
+    if not hasattr(os, "O_DIRECT"):
+        return buffered, "this system has no O_DIRECT"
+    try:
+        direct = os.open(path, os.O_RDONLY | os.O_DIRECT)
+    except OSError as error:
+        return buffered, f"the file system refuses O_DIRECT ({error.strerror or error})"
+    try:
+        os.preadv(direct, [mmap.mmap(-1, PAGE_BYTES)], 0)
+    except OSError as error:  # some file systems open but do not read
+        os.close(direct)
+        return buffered, f"the file system opens with O_DIRECT but does not read ({error.strerror or error})"
+    os.close(buffered)
+    return direct, None

@@ -59,7 +59,7 @@ class DiskDevice(WorkerDevice):
             num_experts=store.description.num_experts,
             transfer_bytes=store.stride_bytes,
             options=options,
-            num_workers=num_readers,
+            num_movers=num_readers,
             retries=retries,
             verify=verify,
         )

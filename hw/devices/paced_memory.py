@@ -84,7 +84,12 @@ class PacedMemoryDevice(WorkerDevice):
 
 class _PacedMover(HostMover):
     def __init__(
-        self, store: ExpertStore, num_slots: int, reader: Reader, bytes_per_second: float, latency_seconds: float
+        self,
+        store: ExpertStore,
+        num_slots: int,
+        reader: Reader,
+        bytes_per_second: float,
+        latency_seconds: float,
     ) -> None:
         super().__init__(store, num_slots, reader)
         self.bytes_per_second = bytes_per_second

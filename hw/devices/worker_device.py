@@ -48,21 +48,23 @@ class WorkerDevice:
         num_experts: int,
         transfer_bytes: int,
         options: LinkOptions | None = None,
-        num_workers: int = 1,
+        num_movers: int = 1,
         retries: int = DEFAULT_RETRIES,
         verify: bool = False,
     ) -> None:
         self.options = options or LinkOptions()
         self._mover = mover
         self._num_layers, self._num_experts = num_layers, num_experts
-        self._transfer_bytes = whole_number("transfer_bytes", transfer_bytes, minimum=1, maximum=mover.slot_bytes)
+        self._transfer_bytes = whole_number(
+            "transfer_bytes", transfer_bytes, minimum=1, maximum=mover.slot_bytes
+        )
         self._retries = whole_number("retries", retries)
         self._verify = verify
         self._pool = WorkerPool(
             mover,
             TransferQueue(transfer_bytes, self.options),
             transfer_bytes=transfer_bytes,
-            num_workers=whole_number("num_workers", num_workers, minimum=1),
+            num_movers=whole_number("num_movers", num_movers, minimum=1),
             retries=self._retries,
             verify=verify,
         )

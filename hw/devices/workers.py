@@ -1,10 +1,12 @@
 """Threads that move what `transfer_queue.py` decides, and every fault on the way turned into a failed arrival.
 
-A unit that is taken from the queue is *submitted*: it waits for a worker and can be neither promoted nor cancelled.
-A worker moves its pieces one by one, then settles the transfer: checks it and reports its end. An attempt that fails
-is repeated; a worker that is killed is replaced and its attempt counts as failed; after the stated number of
-attempts the transfer ends as an arrival with `failure` set, and the others go on. One lock guards all state; it is
-never held while bytes move. `worker_device.py` is what callers see.
+A unit that is taken from the queue is *submitted*: a mover thread moves its pieces one by one and can be told of
+neither promotion nor cancelling. It does nothing else, so that the link is idle between two pieces only as long as
+Python needs to start the next. The settler thread takes what has moved, checks it, reports it and submits more.
+
+An attempt that fails is repeated; a mover that is killed is replaced and its attempt counts as failed; after the
+stated number of attempts the transfer ends as an arrival with `failure` set, and the others go on. One lock guards
+the queue and the arrivals; it is never held while bytes move. `worker_device.py` is what callers see.
 """
 
 from __future__ import annotations
@@ -12,6 +14,7 @@ from __future__ import annotations
 import threading
 from collections import deque
 from dataclasses import dataclass
+from queue import Empty, SimpleQueue
 
 from hideaway.hw.devices.base import Arrival, Copy, Transfer
 from hideaway.hw.devices.mover import CopyError, Mover
@@ -21,18 +24,15 @@ from hideaway.sim.commands import Band
 
 @dataclass(slots=True, eq=False)
 class _Part:
+    """A piece on its way: what `Mover.begin` returned (or raised), how it ended."""
+
     piece: Piece
     begun: object = None
     is_begun: bool = False
-
-
-@dataclass(slots=True, eq=False)
-class _Unit:
-    """What one worker holds: pieces to move, then the transfer to settle; attempts of the present one that failed."""
-
-    parts: deque[_Part]
-    settling: Transfer | None = None
     failed_attempts: int = 0
+    copy: Copy | None = None
+    failure: str | None = None
+    ends_unit: bool = False
 
 
 class WorkerPool:
@@ -46,6 +46,8 @@ class WorkerPool:
         Decides what is submitted next; touched only while `lock` is held.
     transfer_bytes : int
         Size of every transfer.
+    num_movers : int
+        Mover threads.
     retries : int
         Attempts after the first before a transfer is reported as failed.
     verify : bool
@@ -53,7 +55,14 @@ class WorkerPool:
     """
 
     def __init__(
-        self, mover: Mover, queue: TransferQueue, *, transfer_bytes: int, num_workers: int, retries: int, verify: bool
+        self,
+        mover: Mover,
+        queue: TransferQueue,
+        *,
+        transfer_bytes: int,
+        num_movers: int,
+        retries: int,
+        verify: bool,
     ) -> None:
         self.queue = queue
         self.lock = threading.Lock()
@@ -63,138 +72,112 @@ class WorkerPool:
         self._transfer_bytes = transfer_bytes
         self._retries = retries
         self._verify = verify
-        self._submitted: deque[_Unit] = deque()
-        self._work = threading.Condition(self.lock)
-        self._closing = False
-        self._broken: str | None = None
-        self._workers: set[threading.Thread] = set()
+        self._submitted: SimpleQueue[deque[_Part] | None] = SimpleQueue()
+        self._moved: SimpleQueue[_Part | None] = SimpleQueue()
+        self._refusal: str | None = None
+        self._movers: set[threading.Thread] = set()
+        self._settler = threading.Thread(target=self._settle_all, name="settles transfers", daemon=True)
+        self._settler.start()
         with self.lock:
-            for _ in range(num_workers):
-                self._start_worker()
+            for _ in range(num_movers):
+                self._start_mover()
 
     def feed(self) -> None:
         """Submit units, and start them, while the device has room; the lock is held. Changes state."""
-        refused = "the device is closed" if self._closing else self._broken
-        if refused is not None:
-            self.fail_queued(refused)
-            return
+        if self._refusal is not None:
+            self._fail_queued(self._refusal)
         while pieces := self.queue.take():
-            unit = _Unit(deque([_Part(piece) for piece in pieces]))
-            for part in unit.parts:
+            unit = deque([_Part(piece) for piece in pieces])
+            unit[-1].ends_unit = True
+            for part in unit:
                 self._begin(part)
-            self._submitted.append(unit)
-            self._work.notify()
+            self._submitted.put(unit)
 
     def close(self) -> None:
-        """Fail what is queued, let what is submitted end, stop the workers. Changes state."""
+        """Fail what is queued, let what is submitted end, stop the threads. Changes state."""
         with self.lock:
-            self._closing = True
+            self._refusal = self._refusal or "the device is closed"
             self.feed()
-            self._work.notify_all()
+        self._submitted.put(None)
         while True:
             with self.lock:
-                worker = next(iter(self._workers), None)
-            if worker is None:
-                return
-            worker.join()
+                mover = next(iter(self._movers), None)
+            if mover is None:
+                break
+            mover.join()
+        self._fail_submitted("the device is closed")  # only what a mover dropped that was killed just now
+        self._moved.put(None)
+        self._settler.join()
 
-    def fail_queued(self, reason: str) -> None:
-        """End what is queued as failed; the lock is held. Changes state."""
+    def _fail_queued(self, reason: str) -> None:
+        """End what is queued as failed; the lock is held."""
 
         def sentence(transfer: Transfer) -> str:
             return f"{self._name(transfer)} was not moved: {reason}"
 
         for transfer in self.queue.fail_queued(sentence):
-            self.arrived.append(self.queue.retire(transfer))
-        self.landed.notify_all()
+            self._report(self.queue.retire(transfer))
 
-    def _start_worker(self) -> None:
-        """Start one worker; without any, everything fails at once. The lock is held."""
-        worker = threading.Thread(target=self._serve, name=f"transfers from {self._mover.place}", daemon=True)
-        self._workers.add(worker)
+    def _start_mover(self) -> None:
+        """Start a mover; when there is none and none can be started, everything fails. The lock is held."""
+        thread = threading.Thread(target=self._move_all, name="moves transfers", daemon=True)
+        self._movers.add(thread)
         try:
-            worker.start()
+            thread.start()
         except RuntimeError as error:
-            self._workers.discard(worker)
-            if self._workers:
-                return
-            self._broken = f"no thread could be started to move it ({error})"
-            self.fail_queued(self._broken)
-            while self._submitted:
-                unit = self._submitted.popleft()
-                while unit.parts or unit.settling:
-                    self._give_up(unit, self._broken)
-                self.queue.unit_ended()
+            self._movers.discard(thread)
+            if not self._movers:
+                self._refusal = f"no thread could be started to move it ({error})"
+                self._fail_submitted(self._refusal)
+                self._fail_queued(self._refusal)
 
-    def _serve(self) -> None:
-        """Move units until the device closes. Whatever ends this thread is reported and another takes over."""
-        unit: _Unit | None = None
-        reason = "its worker thread was killed"
+    def _fail_submitted(self, reason: str) -> None:
+        while True:
+            try:
+                unit = self._submitted.get_nowait()
+            except Empty:
+                return
+            for part in unit or ():
+                part.failure = f"{self._name(part.piece.transfer)} was not moved: {reason}"
+                self._moved.put(part)
+
+    # --- on a mover thread
+
+    def _move_all(self) -> None:
+        """Move units until told to stop; whatever else ends this thread, another takes over."""
+        unit: deque[_Part] | None = None
+        reason = "its thread was killed"
         try:
-            while (unit := self._next_unit()) is not None:
-                while unit.parts or unit.settling:
-                    if unit.settling is None:
-                        self._move_next(unit)
-                    else:
-                        self._settle(unit, unit.settling)
-                with self.lock:
-                    unit = None
-                    self.queue.unit_ended()
-                    self.feed()
+            while (unit := self._submitted.get()) is not None:
+                while unit:
+                    if self._move(unit[0]):
+                        self._moved.put(unit.popleft())
+            self._submitted.put(None)  # for the other movers
         except BaseException as error:
-            reason = f"its worker thread was killed by {type(error).__name__}"
+            reason = f"its thread was killed by {type(error).__name__}"
         finally:
             self._leave(unit, reason)
 
-    def _leave(self, unit: _Unit | None, reason: str) -> None:
-        """End the current worker's part; what it held goes to another, as one more failed attempt."""
+    def _leave(self, unit: deque[_Part] | None, reason: str) -> None:
+        """Take leave of the current mover; what it held goes to another, as one more failed attempt."""
         with self.lock:
-            self._workers.discard(threading.current_thread())
-            if unit is not None:
-                for part in unit.parts:
-                    part.begun, part.is_begun = None, False
-                unit.failed_attempts += 1
-                if unit.failed_attempts > self._retries:
-                    self._give_up(unit, reason)
-                self._submitted.appendleft(unit)
-            if self._submitted or not self._closing:
-                self._start_worker()
-            self.landed.notify_all()
+            self._movers.discard(threading.current_thread())
+            if unit:
+                for part in unit:
+                    part.is_begun = False
+                if self._attempt_failed(unit[0], reason):
+                    self._moved.put(unit.popleft())
+                self._submitted.put(unit)
+            if unit is not None or self._refusal is None:
+                self._start_mover()
 
-    def _next_unit(self) -> _Unit | None:
-        """Wait for a unit; None when the device closes."""
-        with self.lock:
-            while not self._submitted:
-                if self._closing:
-                    return None
-                self._work.wait()
-            return self._submitted.popleft()
-
-    def _begin(self, part: _Part) -> None:
-        """Start one piece; a failure is kept for the attempt that ends it. The lock is held."""
+    def _move(self, part: _Part) -> bool:
+        """Make one attempt at a piece and return whether it has ended, well or badly."""
         try:
-            part.begun = self._mover.begin(part.piece)
+            part.copy = self._attempt(part)
         except Exception as error:
-            part.begun = error
-        part.is_begun = True
-
-    def _move_next(self, unit: _Unit) -> None:
-        """Make one attempt at the first piece of a unit. Changes state."""
-        part = unit.parts[0]
-        with self.lock:
-            if self.queue.has_failed(part.piece.transfer):
-                self._end_piece(unit, None)
-                return
-        try:
-            copy = self._attempt(part)
-        except Exception as error:
-            unit.failed_attempts += 1
-            if unit.failed_attempts > self._retries:
-                with self.lock:
-                    self._give_up(unit, _reason(error))
-            return
-        with self.lock:
-            self._end_piece(unit, copy)
+            return self._attempt_failed(part, _reason(error))
+        return True
 
     def _attempt(self, part: _Part) -> Copy:
         if not part.is_begun:
@@ -206,59 +189,71 @@ class WorkerPool:
         start_seconds, end_seconds = self._mover.end(part.piece, begun)
         return Copy(start_seconds, end_seconds, part.piece.num_bytes)
 
-    def _end_piece(self, unit: _Unit, copy: Copy | None, failure: str | None = None) -> None:
-        """Take the first piece off a unit; the lock is held."""
-        piece = unit.parts[0].piece
-        if self.queue.moved(piece, copy, retries=unit.failed_attempts, failure=failure):
-            unit.settling = piece.transfer
-        unit.parts.popleft()
-        unit.failed_attempts = 0
+    def _begin(self, part: _Part) -> None:
+        """Start one piece; what it raises is kept for the attempt that ends it. The lock is held."""
+        try:
+            part.begun = self._mover.begin(part.piece)
+        except Exception as error:
+            part.begun = error
+        part.is_begun = True
 
-    def _settle(self, unit: _Unit, transfer: Transfer) -> None:
-        """Check a transfer of which all has moved, move it again while it is corrupt, and report its end."""
-        with self.lock:
-            check = self._verify and not self.queue.has_failed(transfer)
-        failure = self._checked(unit, transfer) if check else None
-        with self.lock:
-            self._retire(unit, transfer, failure)
+    def _attempt_failed(self, part: _Part, reason: str) -> bool:
+        """Count a failed attempt and return whether it was the last."""
+        if part.failed_attempts == self._retries:
+            attempts = f"{self._retries + 1} attempts" if self._retries else "1 attempt"
+            part.failure = f"{self._name(part.piece.transfer)} could not be moved in {attempts}: {reason}"
+            return True
+        part.failed_attempts += 1
+        return False
 
-    def _checked(self, unit: _Unit, transfer: Transfer) -> str | None:
-        whole = _Part(Piece(transfer, Band.ON_DEMAND, 0, self._transfer_bytes))
-        while True:
+    # --- on the settler thread
+
+    def _settle_all(self) -> None:
+        while (part := self._moved.get()) is not None:
+            self._settle(part)
+
+    def _settle(self, part: _Part) -> None:
+        """Note the end of a piece, report its transfer if that was the last, and submit more."""
+        transfer = part.piece.transfer
+        with self.lock:
+            ended = self.queue.moved(part.piece, part.copy, retries=part.failed_attempts, failure=part.failure)
+            if part.ends_unit:
+                self.queue.unit_ended()
+                self.feed()
+            unchecked = ended and self._verify and not self.queue.has_failed(transfer)
+        if ended:
+            again = self._checked(part) if unchecked else _Part(part.piece)
+            with self.lock:
+                self._report(
+                    self.queue.retire(transfer, retries=again.failed_attempts, failure=again.failure)
+                )
+
+    def _checked(self, part: _Part) -> _Part:
+        """Return how the check of an expert ended, after moving it again where it was corrupt."""
+        transfer, earlier = part.piece.transfer, part.failed_attempts
+        again = _Part(Piece(transfer, Band.ON_DEMAND, 0, self._transfer_bytes), failed_attempts=earlier)
+        ended = False
+        while not ended:
             try:
-                if unit.failed_attempts:
-                    self._attempt(whole)
+                if again.failed_attempts > earlier:
+                    self._attempt(again)
                 self._mover.check(transfer.layer, transfer.expert, transfer.slot)
-                return None
-            except Exception as error:
-                unit.failed_attempts += 1
-                if unit.failed_attempts > self._retries:
-                    return self._sentence(transfer, _reason(error))
+                ended = True
+            except BaseException as error:  # also what would end this thread
+                ended = self._attempt_failed(again, _reason(error))
+        again.failed_attempts -= earlier
+        return again
 
-    def _retire(self, unit: _Unit, transfer: Transfer, failure: str | None) -> None:
-        """Report the end of a transfer; the lock is held."""
-        self.arrived.append(self.queue.retire(transfer, retries=unit.failed_attempts, failure=failure))
-        unit.settling = None
-        unit.failed_attempts = 0
+    def _report(self, arrival: Arrival) -> None:
+        self.arrived.append(arrival)
         self.landed.notify_all()
 
-    def _give_up(self, unit: _Unit, reason: str) -> None:
-        """End the transfer that a unit is at as failed; the lock is held."""
-        unit.failed_attempts = self._retries
-        if unit.settling is not None:
-            self._retire(unit, unit.settling, self._sentence(unit.settling, reason))
-        else:
-            self._end_piece(unit, None, self._sentence(unit.parts[0].piece.transfer, reason))
-
-    def _sentence(self, transfer: Transfer, reason: str) -> str:
-        attempts = f"{self._retries + 1} attempts" if self._retries else "1 attempt"
-        return f"{self._name(transfer)} could not be moved in {attempts}: {reason}"
-
     def _name(self, transfer: Transfer) -> str:
-        return f"layer {transfer.layer} expert {transfer.expert} from {self._mover.place} to slot {transfer.slot}"
+        place, slot = self._mover.place, transfer.slot
+        return f"layer {transfer.layer} expert {transfer.expert} from {place} to slot {slot}"
 
 
-def _reason(error: Exception) -> str:
+def _reason(error: BaseException) -> str:
     """Return why an attempt failed, as a clause."""
     if isinstance(error, CopyError):
         return str(error)

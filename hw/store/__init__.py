@@ -6,7 +6,7 @@ starts on a page. Start with `reader.py` (reading), `pack.py` (writing, from a c
 
 from __future__ import annotations
 
-from hideaway.hw.store.description import StoredTensor, StoreDescription
+from hideaway.hw.store.description import StoreDescription, StoredTensor
 from hideaway.hw.store.reader import ExpertStore
 from hideaway.hw.store.writer import StoreWriter
 

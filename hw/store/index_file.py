@@ -107,7 +107,10 @@ def _index_from(value: object) -> StoreIndex:
     one_of("checksum", taken["checksum"], (CHECKSUM_NAME,))
     bounded_whole("expert_bytes", taken["expert_bytes"], description.expert_bytes, description.expert_bytes)
     bounded_whole(
-        "expert_stride_bytes", taken["expert_stride_bytes"], description.stride_bytes, description.stride_bytes
+        "expert_stride_bytes",
+        taken["expert_stride_bytes"],
+        description.stride_bytes,
+        description.stride_bytes,
     )
     return StoreIndex(description, taken["data_offset_bytes"], _checksums_from(taken["checksums"]))
 

@@ -40,7 +40,9 @@ class ExpertStore:
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = Path(path)
         if not (self.path / INDEX_NAME).is_file():
-            raise InputError(f"{str(path)!r} is not an expert store (no {INDEX_NAME}); make one with `hideaway pack`")
+            raise InputError(
+                f"{str(path)!r} is not an expert store (no {INDEX_NAME}); make one with `hideaway pack`"
+            )
         self._index: StoreIndex = read_index(self.path)
         self.data_path = self.path / DATA_NAME
         self._check_data_file()
@@ -65,7 +67,7 @@ class ExpertStore:
 
     def mismatch(self, layer: int, expert: int, stored: Bytes) -> str | None:
         """Return what is wrong with the bytes of an expert (`stride_bytes` or more of them), None if nothing is."""
-        found = zlib.crc32(stored[: self.stride_bytes])
+        found = zlib.crc32(stored[: self.stride_bytes].data)
         expected = self.checksum(layer, expert)
         return None if found == expected else f"corrupt data, checksum {found:08x} instead of {expected:08x}"
 
@@ -87,12 +89,16 @@ class ExpertStore:
             with open(self.data_path, "rb", buffering=0) as stream:
                 count = _fill(stream.fileno(), into, self.offset_bytes(layer, expert))
         except OSError as error:
-            raise InputError(f"cannot read {self.data_path}: {error.strerror or error}; check the disk") from error
+            raise InputError(
+                f"cannot read {self.data_path}: {error.strerror or error}; check the disk"
+            ) from error
         problem = f"the file ends after {count} bytes" if count != into.nbytes else None
         if problem is None and verify:
             problem = self.mismatch(layer, expert, into)
         if problem is not None:
-            raise InputError(f"layer {layer} expert {expert} in {self.data_path} is damaged ({problem}); pack it again")
+            raise InputError(
+                f"layer {layer} expert {expert} in {self.data_path} is damaged ({problem}); pack it again"
+            )
 
     def verify(self, progress: Callable[[], None] | None = None) -> tuple[tuple[int, int], ...]:
         """Return the (layer, expert) whose checksum is wrong, after reading everything.
@@ -125,7 +131,9 @@ class ExpertStore:
                 f"cannot read {self.data_path}: {error.strerror or error}; the store lacks its data, pack it again"
             ) from error
         if size != expected:
-            raise InputError(f"{self.data_path} has {size} bytes but the index says {expected}; pack the store again")
+            raise InputError(
+                f"{self.data_path} has {size} bytes but the index says {expected}; pack the store again"
+            )
         if struct.unpack("<Q", length)[0] != start - LENGTH_BYTES:
             raise InputError(f"{self.data_path} does not start where the index says; pack the store again")
 
@@ -134,7 +142,7 @@ def _fill(descriptor: int, into: Bytes, offset: int) -> int:
     """Read until `into` is full or the file ends; return the bytes read."""
     done = 0
     while done < into.nbytes:
-        count = os.preadv(descriptor, [into[done:]], offset + done)
+        count = os.preadv(descriptor, [into[done:].data], offset + done)
         if count == 0:
             break
         done += count

@@ -84,7 +84,7 @@ class StoreWriter:
         except OSError as error:
             raise self._error(error) from error
         padding = bytes(description.stride_bytes - description.expert_bytes)  # the file was made of zeros
-        self._checksums[position] = zlib.crc32(padding, zlib.crc32(blob))
+        self._checksums[position] = zlib.crc32(padding, zlib.crc32(blob.data))
 
     def __enter__(self) -> StoreWriter:
         return self
@@ -120,7 +120,9 @@ class StoreWriter:
         assert self._partial is not None
         missing = self._checksums.count(None)
         if missing:
-            raise InputError(f"{missing} of {len(self._checksums)} experts were not written; write every expert")
+            raise InputError(
+                f"{missing} of {len(self._checksums)} experts were not written; write every expert"
+            )
         checksums = tuple(value for value in self._checksums if value is not None)
         os.fsync(self._data)
         os.posix_fadvise(self._data, 0, 0, os.POSIX_FADV_DONTNEED)
@@ -176,4 +178,4 @@ def _remove_abandoned(parent: Path, prefix: str) -> None:
 def _write_all(descriptor: int, data: Bytes, offset: int) -> None:
     done = 0
     while done < data.nbytes:
-        done += os.pwrite(descriptor, data[done:], offset + done)
+        done += os.pwrite(descriptor, data[done:].data, offset + done)

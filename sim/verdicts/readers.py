@@ -39,14 +39,15 @@ def read_bm2(path: str | os.PathLike[str]) -> Bm2Measurement:
     may be absent.
     """
     report = _read_object(path, "BM2 file")
-    medians = {short: _issue_median(report, mode, short) for mode, short in _MODES.items()}
+    source = _source(report, path)
+    medians = {short: _issue_median(report, mode, short, source) for mode, short in _MODES.items()}
     if all(value is None for value in medians.values()):
         raise InputError(
             f"BM2 file {os.fspath(path)!r} has no medians_us, per_expert_us or samples; give one of them"
         )
     window = report.get("window_us")
     return Bm2Measurement(
-        source=_source(report, path),
+        source=source,
         per_expert_us=medians["per_expert"],
         batched_us=medians["batched"],
         cpp_internal_us=medians["cpp_internal"],
@@ -103,7 +104,7 @@ def read_bm5(path: str | os.PathLike[str]) -> Bm5Measurement:
     )
 
 
-def _issue_median(report: Mapping[str, Any], mode: str, short: str) -> float | None:
+def _issue_median(report: Mapping[str, Any], mode: str, short: str, source: str) -> float | None:
     medians = report.get("medians_us", {})
     if not isinstance(medians, dict):
         raise InputError(f"medians_us is {shown(medians)}; give a mapping from mode to microseconds")
@@ -111,7 +112,7 @@ def _issue_median(report: Mapping[str, Any], mode: str, short: str) -> float | N
     samples = report.get(f"{short}_samples_ns")
     if value is None and samples is not None:
         return percentiles_us(samples)["p50"]
-    return None if value is None else finite_number(f"median of {mode}", value)
+    return None if value is None else finite_number(f"median of {mode} of {source}", value)
 
 
 def _bm3_part(part: Mapping[str, Any], path: str | os.PathLike[str]) -> Bm3Decision:

@@ -72,7 +72,11 @@ class CopyEngine:
         self._whole_seconds = costs.copy_seconds(expert_bytes)
         self.expert_bytes = expert_bytes
         self.plain = not (
-            options.batched or options.chunk_bytes or costs.holds_issue_thread or store or timeline is not None
+            options.batched
+            or options.chunk_bytes
+            or costs.holds_issue_thread
+            or store
+            or timeline is not None
         )
         self.free_at = 0.0
         self.compute_busy_until = 0.0
@@ -108,12 +112,12 @@ class CopyEngine:
             issued = pick + costs.batch_seconds + len(experts) * costs.batch_transfer_seconds
         else:
             issued = pick + costs.issue_seconds
-        if issued > self.free_at:
-            self.issue_stall_seconds += issued - max(self.free_at, since)
-        ends = []
+        ends: list[float] = []
         for expert in experts:
             ready = 0.0 if begun or self._store is None else self._store.ready(layer, expert, pick)
             start = max(issued, self.free_at, ready)
+            if not ends:
+                self.issue_stall_seconds += max(0.0, issued - max(self.free_at, since, ready))
             seconds = costs.copy_seconds(num_bytes)
             if start < self.compute_busy_until:
                 seconds *= self._slowdown
@@ -121,12 +125,22 @@ class CopyEngine:
             self.busy_seconds += seconds
             ends.append(self.free_at)
             if self._timeline is not None:
-                self._timeline.add(pick, issued, "issue", "issue", layer=layer, experts=expert, band=band)
                 self._timeline.add(
-                    start, self.free_at, "link", "copy", layer=layer, experts=expert, bytes=num_bytes, band=band
+                    start,
+                    self.free_at,
+                    "link",
+                    "copy",
+                    layer=layer,
+                    experts=expert,
+                    bytes=num_bytes,
+                    band=band,
                 )
         self._issue_free = self.free_at if costs.holds_issue_thread else issued
         self._ends.append(self.free_at)
+        if self._timeline is not None:
+            self._timeline.add(
+                pick, self._issue_free, "issue", "issue", layer=layer, experts=sum(experts), band=band
+            )
         return ends
 
     def run(self, count: int, band: int, since: float) -> list[float]:

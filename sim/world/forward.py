@@ -7,7 +7,6 @@ scheduler is told layer by layer. Next: `hideaway.sim.world.visit` for one layer
 from __future__ import annotations
 
 from collections.abc import Generator
-from dataclasses import dataclass
 from typing import Any
 
 import simpy
@@ -19,34 +18,9 @@ from hideaway.sim.metrics import Meter
 from hideaway.sim.scheduler import Scheduler
 from hideaway.sim.timeline import Timeline
 from hideaway.sim.world.compute import ForwardCosts
+from hideaway.sim.world.forward_rows import RowGatherer, Rows
 from hideaway.sim.world.prediction import Foresight
-from hideaway.sim.world.rows import Range, RowRouting
 from hideaway.sim.world.visit import Visitor
-
-
-@dataclass(frozen=True, slots=True)
-class Rows:
-    """The rows of one forward.
-
-    Attributes
-    ----------
-    needed : list of int
-        Per layer, the experts that all rows read.
-    kept : list of Range
-        Committed rows of each sequence in the trace.
-    committed : tuple of (seq_id, tokens)
-        What each verified sequence commits.
-    contexts : list of (rows, context tokens)
-    num_rows, head_rows : int
-        All token rows, and those whose logits are needed.
-    """
-
-    needed: list[int]
-    kept: list[Range]
-    committed: tuple[tuple[int, int], ...]
-    contexts: list[tuple[int, int]]
-    num_rows: int
-    head_rows: int
 
 
 class ForwardRunner:
@@ -67,7 +41,7 @@ class ForwardRunner:
         *,
         costs: CostModel,
         visitor: Visitor,
-        rows: RowRouting,
+        rows: RowGatherer,
         foresight: Foresight,
         meter: Meter,
         reused_layers: int = 0,
@@ -86,13 +60,10 @@ class ForwardRunner:
         self._recorded = recorded
         self._all_resident = scheduler.cache.all_resident()
         self._top_k = scheduler.cache.top_k
-        prefetch = scheduler.cache.prefetch
-        self._wants_last_rows = prefetch.last_rows
-        self._wants_kept_rows = prefetch.kept_rows or prefetch.last_rows or prefetch.prefetches
 
     def run(self, now: float, work: Forward, accepted: dict[int, int]) -> Generator[Any, Any, ForwardDone]:
         """Execute a forward that starts at `now`; the value is the event of its end. Part of a SimPy process."""
-        rows = self._gather(work, accepted)
+        rows = self._rows.gather(work, accepted)
         if self._recorded is not None:
             for layer, mask in enumerate(rows.needed):
                 self._recorded[layer].append(mask)
@@ -113,37 +84,9 @@ class ForwardRunner:
         now += costs.other_seconds
         if now > self._env.now:
             yield self._env.timeout(now - self._env.now)
-        last, kept = self._row_experts(rows)
+        last, kept = self._rows.row_experts(rows.kept)
         prefilled = None if work.prefill is None else (work.prefill[0], work.prefill[2])
         return ForwardDone(now, rows.committed, prefilled, last, kept)
-
-    def _gather(self, work: Forward, accepted: dict[int, int]) -> Rows:
-        """Look up what every row of the forward reads."""
-        ranges: list[Range] = []
-        kept: list[Range] = []
-        contexts: list[tuple[int, int]] = []
-        committed: list[tuple[int, int]] = []
-        num_rows = 0
-        running = self._scheduler.batch.running
-        for seq_id, block in work.seats:
-            sequence = running[seq_id]
-            tokens = accepted.get(seq_id, 1)
-            ranges += self._rows.block(seq_id, block, tokens)
-            tokens = min(tokens, sequence.output_tokens - sequence.committed)
-            kept.append(self._rows.kept(seq_id, tokens))
-            committed.append((seq_id, tokens))
-            contexts.append((block, sequence.prompt_tokens + sequence.committed))
-            num_rows += block
-        head_rows = num_rows
-        if work.prefill is not None:
-            seq_id, first, tokens = work.prefill
-            chunk = self._rows.prompt(seq_id, first, tokens, running[seq_id].prompt_tokens)
-            ranges.append(chunk)
-            kept.append(chunk)
-            contexts.append((tokens, first + tokens))
-            num_rows += tokens
-            head_rows += 1
-        return Rows(self._rows.unions(ranges), kept, tuple(committed), contexts, num_rows, head_rows)
 
     def _resident_layers(self, now: float, needed: list[int], costs: ForwardCosts) -> float:
         """Run all layers of a wholly resident model as one stretch of work."""
@@ -175,13 +118,3 @@ class ForwardRunner:
             return costs
         prompt_rows = 0 if work.prefill is None else work.prefill[2]
         return costs.with_dense(self._costs, prompt_rows, rows.contexts[len(work.seats) :])
-
-    def _row_experts(self, rows: Rows) -> tuple[tuple[int, ...], tuple[int, ...]]:
-        """Return what the last and all committed rows read, per layer, as far as the prefetch policy asks."""
-        last: tuple[int, ...] = ()
-        kept: tuple[int, ...] = ()
-        if self._wants_last_rows:
-            last = tuple(self._rows.unions([(start + tokens - 1, 1) for start, tokens in rows.kept]))
-        if self._wants_kept_rows:
-            kept = tuple(self._rows.unions(rows.kept))
-        return last, kept

@@ -78,7 +78,9 @@ def make_admission(scenario: Scenario, baseline: Baseline, costs: CostModel) -> 
     if name == "token-deficit":
         return DeficitAdmission.by_tokens(tokens, max(tokens, block))
     exact = route_depth(scenario, baseline, model.num_layers)
-    named = exact * min(model.num_experts, block * model.top_k) + (model.num_layers - exact) * model.num_experts
+    named = (
+        exact * min(model.num_experts, block * model.top_k) + (model.num_layers - exact) * model.num_experts
+    )
     largest = named * model.expert_bytes
     beta = scenario.byte_budget or achievable_window_bytes(scenario, costs)
     return DeficitAdmission(Deficit2D(tokens, beta), Deficit2D(max(tokens, block), max(largest, beta)))

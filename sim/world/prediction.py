@@ -7,9 +7,8 @@ num_layers: oracle); a predictor with stated recall and precision per layer dist
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -150,5 +149,7 @@ class Foresight:
 def _mean_distinct(table: UnionTable, num_rows: int, rng: np.random.Generator) -> float:
     """Return the mean distinct experts of blocks of `num_rows` successive rows of the trace."""
     starts = rng.integers(table.num_tokens, size=_SAMPLED_BLOCKS)
-    sizes = [mask.bit_count() for start in starts for mask in table.unions(np.array([start]), np.array([num_rows]))]
+    sizes = [
+        mask.bit_count() for start in starts for mask in table.unions(np.array([start]), np.array([num_rows]))
+    ]
     return float(np.mean(sizes))

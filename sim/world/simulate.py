@@ -8,6 +8,7 @@ import numpy as np
 
 from hideaway.sim.costs import CostModel
 from hideaway.sim.errors import InputError
+from hideaway.sim.event_log import EventLog
 from hideaway.sim.inputs.acceptance import load_acceptance
 from hideaway.sim.inputs.arrivals import load_arrivals
 from hideaway.sim.inputs.models import ModelSpec, load_model
@@ -105,6 +106,7 @@ def simulate(
     timeline: Timeline | None = None,
     record: bool = False,
     future: list[list[int]] | None = None,
+    log: EventLog | None = None,
 ) -> Run:
     """Run one scenario to its end.
 
@@ -118,6 +120,8 @@ def simulate(
         Keep the expert masks of every layer visit.
     future : list of list of int, optional
         A recorded run for Belady's rule; made by a first pass when the rule is asked for without it.
+    log : EventLog, optional
+        Filled with every event and the commands that answered it.
 
     Raises
     ------
@@ -135,7 +139,7 @@ def simulate(
     memory = split_memory(scenario, baseline, inputs.costs)
     if not baseline.resident:
         _refuse_resident(scenario, memory, inputs.model)
-    world = World(scenario, inputs, baseline, memory, timeline=timeline, record=record, future=future)
+    world = World(scenario, inputs, baseline, memory, timeline=timeline, record=record, future=future, log=log)
     world.run()
     if world.meter.end_seconds > MAX_SECONDS:
         raise InputError(

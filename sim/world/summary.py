@@ -2,16 +2,49 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Protocol
+
 import numpy as np
 
 from hideaway.sim.contract import REQUIRED_METRICS
 from hideaway.sim.inputs.scenario.fields import Scenario
 from hideaway.sim.metrics import Limits, Meter
-from hideaway.sim.world.world import World
+from hideaway.sim.scheduler import Scheduler
+
+
+class Visits(Protocol):
+    """Seconds that the compute stream spent not computing (`hideaway.sim.world.visit.Visitor`)."""
+
+    exposed_seconds: float
+    issue_idle_seconds: float
+    sync_seconds: float
+
+
+class Copies(Protocol):
+    """Seconds that the link was busy, and whole experts that it moved, by band."""
+
+    busy_seconds: float
+
+    @property
+    def moved(self) -> Sequence[int]: ...  # noqa: D102
+
+
+class FinishedWorld(Protocol):
+    """What either world offers when its run is over."""
+
+    @property
+    def meter(self) -> Meter: ...  # noqa: D102
+    @property
+    def scheduler(self) -> Scheduler: ...  # noqa: D102
+    @property
+    def visits(self) -> Visits: ...  # noqa: D102
+    @property
+    def copies(self) -> Copies: ...  # noqa: D102
 
 
 def summarise(
-    scenario: Scenario, world: World, expert_bytes: int
+    scenario: Scenario, world: FinishedWorld, expert_bytes: int
 ) -> tuple[dict[str, float], tuple[str, ...]]:
     """Return the metrics of a run and what a reader of them should know.
 
@@ -58,7 +91,7 @@ def _service(meter: Meter, window: tuple[float, float], limits: Limits) -> dict[
     }
 
 
-def _memory(world: World) -> dict[str, float]:
+def _memory(world: FinishedWorld) -> dict[str, float]:
     meter, kv = world.meter, world.scheduler.batch.kv
     seconds = meter.occupied_seconds or 1.0
     return {
@@ -69,8 +102,8 @@ def _memory(world: World) -> dict[str, float]:
     }
 
 
-def _experts(world: World, expert_bytes: int) -> dict[str, float]:
-    counts, copies, meter = world.scheduler.cache.counts, world.link.copies, world.meter
+def _experts(world: FinishedWorld, expert_bytes: int) -> dict[str, float]:
+    counts, copies, meter = world.scheduler.cache.counts, world.copies, world.meter
     missed = counts.needed - counts.hits
     committed = meter.round_tokens or 1
     return {
@@ -87,17 +120,17 @@ def _experts(world: World, expert_bytes: int) -> dict[str, float]:
     }
 
 
-def _time(world: World) -> dict[str, float]:
-    meter, visitor, copies = world.meter, world.visitor, world.link.copies
+def _time(world: FinishedWorld) -> dict[str, float]:
+    meter, visits, copies = world.meter, world.visits, world.copies
     busy = meter.forward_seconds + meter.draft_seconds + meter.route_seconds
     forwards = meter.forwards or 1
     seated, waited = world.scheduler.seated_rounds, world.scheduler.waited_rounds
     return {
-        "exposed_seconds": visitor.exposed_seconds,
-        "exposed_seconds_per_round": visitor.exposed_seconds / forwards,
-        "exposed_share": visitor.exposed_seconds / busy if busy else 0.0,
-        "issue_idle_seconds": visitor.issue_idle_seconds,
-        "sync_seconds": visitor.sync_seconds,
+        "exposed_seconds": visits.exposed_seconds,
+        "exposed_seconds_per_round": visits.exposed_seconds / forwards,
+        "exposed_share": visits.exposed_seconds / busy if busy else 0.0,
+        "issue_idle_seconds": visits.issue_idle_seconds,
+        "sync_seconds": visits.sync_seconds,
         "draft_seconds": meter.draft_seconds,
         "route_seconds": meter.route_seconds,
         "forward_seconds": meter.forward_seconds,
@@ -106,7 +139,7 @@ def _time(world: World) -> dict[str, float]:
     }
 
 
-def _warnings(scenario: Scenario, world: World, window: tuple[float, float]) -> tuple[str, ...]:
+def _warnings(scenario: Scenario, world: FinishedWorld, window: tuple[float, float]) -> tuple[str, ...]:
     found = []
     if scenario.closed_loop is not None and window == (0.0, world.meter.end_seconds):
         found.append(

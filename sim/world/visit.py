@@ -140,7 +140,9 @@ class Visitor:
         self.exposed_seconds += waited - stalled
         return finish, fetched
 
-    def _stream(self, asked: float, layer: int, streamed: int, finish: float, each: float) -> tuple[float, float]:
+    def _stream(
+        self, asked: float, layer: int, streamed: int, finish: float, each: float
+    ) -> tuple[float, float]:
         """Move, use and drop experts one by one through the staging slots. Changes state."""
         link = self._link
         if link.copies.plain:

@@ -2,28 +2,21 @@
 
 from __future__ import annotations
 
-import numpy as np
 import simpy
 
-from hideaway.sim.batch import Batch, BatchOptions
-from hideaway.sim.expert_cache import ExpertCache
+from hideaway.sim.event_log import EventLog
 from hideaway.sim.inputs.scenario.baselines import Baseline
 from hideaway.sim.inputs.scenario.fields import Scenario
-from hideaway.sim.kv_pool import KvPool
-from hideaway.sim.metrics import Meter
-from hideaway.sim.residency import Residency
-from hideaway.sim.scheduler import Scheduler, SchedulerOptions
 from hideaway.sim.timeline import Timeline
-from hideaway.sim.world.engine import Engine, EngineOptions
+from hideaway.sim.world.copies import CopyEngine, LinkOptions
+from hideaway.sim.world.engine import Engine
 from hideaway.sim.world.forward import ForwardRunner
 from hideaway.sim.world.host_store import HostStore
 from hideaway.sim.world.inputs import Inputs
-from hideaway.sim.world.copies import CopyEngine, LinkOptions
 from hideaway.sim.world.link import Link
+from hideaway.sim.world.make_scheduler import make_scheduler
 from hideaway.sim.world.memory import MemorySplit
-from hideaway.sim.world.policies import initial_residency, make_admission, make_eviction, make_prefetch, route_depth
-from hideaway.sim.world.prediction import Foresight
-from hideaway.sim.world.rows import RowRouting
+from hideaway.sim.world.serving import make_serving
 from hideaway.sim.world.visit import Visitor
 
 
@@ -34,6 +27,8 @@ class World:
     ----------
     future : list of list of int or None
         What Belady's rule looks into.
+    log : EventLog or None
+        Filled with every event and the commands that answered it.
     record : bool
         Keep the expert masks of every layer visit in `recorded`.
     """
@@ -48,13 +43,13 @@ class World:
         timeline: Timeline | None = None,
         record: bool = False,
         future: list[list[int]] | None = None,
+        log: EventLog | None = None,
     ) -> None:
         self.env = simpy.Environment()
-        self.meter = Meter()
         self.recorded: list[list[int]] | None = (
             [[] for _ in range(inputs.model.num_layers)] if record else None
         )
-        self.scheduler = _make_scheduler(scenario, inputs, baseline, memory, future)
+        self.scheduler = make_scheduler(scenario, inputs, baseline, memory, future=future, log=log)
         self.link = _make_link(scenario, inputs, timeline)
         self.visitor = Visitor(
             self.scheduler,
@@ -64,27 +59,17 @@ class World:
             compute_slowdown=inputs.costs.compute_slowdown,
             timeline=timeline,
         )
-        rows = RowRouting(inputs.trace, inputs.table, rejected=scenario.rejected_routing, seed=scenario.seed)
-        foresight = Foresight(
-            scenario,
-            inputs.table,
-            top_k=inputs.model.top_k,
-            block_size=scenario.block_size if baseline.speculative else 1,
-            lookahead=self.scheduler.cache.prefetch.lookahead,
-            rng=np.random.default_rng([scenario.seed, 4]),
-        )
-        depth = self.scheduler.options.exact_depth
-        routes = baseline.speculative and self.scheduler.cache.prefetch.routes
-        reuse = scenario.verify_reuses_route and routes and depth > 1
+        serving = make_serving(scenario, inputs, baseline, self.scheduler, timeline)
+        self.meter = serving.meter
         forwards = ForwardRunner(
             self.env,
             self.scheduler,
             costs=inputs.costs,
             visitor=self.visitor,
-            rows=rows,
-            foresight=foresight,
+            rows=serving.gatherer,
+            foresight=serving.foresight,
             meter=self.meter,
-            reused_layers=depth if reuse else 0,
+            reused_layers=serving.reused_layers,
             timeline=timeline,
             recorded=self.recorded,
         )
@@ -94,51 +79,22 @@ class World:
             costs=inputs.costs,
             link=self.link,
             forwards=forwards,
-            rows=rows,
-            foresight=foresight,
-            acceptance=inputs.acceptance,
-            requests=inputs.requests,
-            options=EngineOptions(scenario.closed_loop, scenario.seed),
-            meter=self.meter,
-            timeline=timeline,
+            book=serving.book,
         )
+
+    @property
+    def visits(self) -> Visitor:
+        """Where compute waited."""
+        return self.visitor
+
+    @property
+    def copies(self) -> CopyEngine:
+        """What the link moved."""
+        return self.link.copies
 
     def run(self) -> None:
         """Run every request to its end. Changes state."""
         self.env.run(self.env.process(self.engine.run()))
-
-
-def _make_scheduler(
-    scenario: Scenario,
-    inputs: Inputs,
-    baseline: Baseline,
-    memory: MemorySplit,
-    future: list[list[int]] | None,
-) -> Scheduler:
-    model = inputs.model
-    slots = [memory.slots_per_layer] * model.num_layers
-    cache = ExpertCache(
-        Residency(slots, initial_residency(scenario, slots, inputs.table)),
-        make_eviction(scenario, model.num_layers, model.num_experts, future),
-        make_prefetch(scenario, baseline, model.num_layers),
-        num_experts=model.num_experts,
-        top_k=model.top_k,
-    )
-    batch = Batch(
-        BatchOptions(
-            max_sequences=scenario.most_sequences,
-            block_size=scenario.block_size if baseline.speculative else 1,
-            prefill_chunk_tokens=scenario.prefill_chunk_tokens,
-        ),
-        KvPool(memory.kv_bytes, model.kv_bytes),
-    )
-    depth = route_depth(scenario, baseline, model.num_layers)
-    return Scheduler(
-        SchedulerOptions(baseline.speculative, depth, model.expert_bytes),
-        batch,
-        cache,
-        make_admission(scenario, baseline, inputs.costs),
-    )
 
 
 def _make_link(scenario: Scenario, inputs: Inputs, timeline: Timeline | None) -> Link:

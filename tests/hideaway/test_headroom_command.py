@@ -134,9 +134,9 @@ def test_bad_flags_are_one_sentence(flags: list[str], said: str, capsys: pytest.
 @pytest.mark.parametrize(
     ("flags", "file", "requests"),
     [
-        ([], "", 24),
-        (["--concurrency", "16"], "", 48),
-        ([], "concurrency = 10", 30),
+        ([], "", 20),
+        (["--concurrency", "16"], "", 40),
+        ([], "concurrency = 10", 25),
         ([], "requests = 9", 9),
         (["--requests", "7"], "requests = 9", 7),
     ],

@@ -18,8 +18,10 @@ def test_help_lists_every_command(capsys: pytest.CaptureFixture[str]) -> None:
 def test_every_command_shows_an_example(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main([name, "--help"]) == 0
     out = capsys.readouterr().out
-    assert f"hideaway {name}" in out.split("Example")[1]
-    assert "--json" in out
+    example = out.lower().split("example", 1)[1]
+    assert f"hideaway {name}" in example
+    assert main([name, *(["show"] if name == "profile" else []), "--help"]) == 0
+    assert "--json" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("argv", [["nonsense"], ["simulate", "--nonsense"], ["simulate", "--slots", "many"]])

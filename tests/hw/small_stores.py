@@ -27,7 +27,11 @@ def description(num_layers: int = 2, num_experts: int = 4, expert_bytes: int = 1
         tensors=(
             StoredTensor(name="first", offset=0, bytes=head, dtype="uint8", shape=(head,)),
             StoredTensor(
-                name="second", offset=head, bytes=expert_bytes - head, dtype="uint8", shape=(expert_bytes - head,)
+                name="second",
+                offset=head,
+                bytes=expert_bytes - head,
+                dtype="uint8",
+                shape=(expert_bytes - head,),
             ),
         ),
     )
@@ -37,7 +41,9 @@ def blob(layer: int, expert: int, expert_bytes: int = 10_000) -> np.ndarray:
     return np.random.default_rng((layer, expert)).integers(0, 256, expert_bytes, dtype=np.uint8)
 
 
-def make_store(path: Path, num_layers: int = 2, num_experts: int = 4, expert_bytes: int = 10_000) -> ExpertStore:
+def make_store(
+    path: Path, num_layers: int = 2, num_experts: int = 4, expert_bytes: int = 10_000
+) -> ExpertStore:
     with StoreWriter(path, description(num_layers, num_experts, expert_bytes)) as writer:
         for layer in range(num_layers):
             for expert in range(num_experts):

@@ -17,7 +17,7 @@ from tests.malformed.spoilt_tables import spoilt_table, tables
 
 SEED = 1408
 DOCUMENTS = (*["profile"] * 3, *["model"] * 4, *["config"] * 2, *["rows"] * 3, "bm2", "bm3", "bm4", "bm5", *["mooncake"] * 2,
-             "sharegpt", "recording", "vector", "conditional", "cumulative", "router-fit")  # fmt: skip
+             "sharegpt", "recording", "vector", "conditional", "cumulative", "router fit")  # fmt: skip
 
 
 def _document(rng: np.random.Generator) -> Case:

@@ -65,7 +65,6 @@ BM2 = {
     "batched_us": 101.5,
     "cpp_internal_us": 90.0,
     "window_us": 500.0,
-    "source": "made for tests",
 }
 BM3 = {
     "medians": {

@@ -104,7 +104,7 @@ def spoilt_file(rng: np.random.Generator) -> Case:
     if isinstance(content, str):
         argv = tuple(word.replace(consumer.file, content) for word in argv)
     files: tuple[tuple[str, Content], ...] = () if isinstance(content, str) else ((consumer.file, content),)
-    return Case(f"file:{what}", argv, files, (consumer.file, content if isinstance(content, str) else consumer.file))
+    return Case(f"file:{what}", argv, files, (content[:60] if isinstance(content, str) else consumer.file,))
 
 
 Spoilt = tuple[str, Content | str]

@@ -30,6 +30,7 @@ HIDE_TERMS = (
     "--num-experts", "32", "--top-k", "4", "--block-size", "8", "--verify-seconds", "0.05", "--acceptance-length", "3",
     "--b0-seconds-per-token", "0.05",
 )  # fmt: skip
+HIDE_NOMINAL = HIDE_TERMS[: HIDE_TERMS.index("--num-layers")]
 MODELS = ("models", "gpt-oss-20b", "--profile", "rtx-5090")
 PROFILE = ("profile", "show", "rtx-5090")
 GATES = ("gates",)
@@ -126,7 +127,7 @@ def _name(rng: np.random.Generator) -> Case:
     }  # fmt: skip
     flag = list(names)[rng.integers(len(names))]
     base = (SIMULATE, MATRIX, HEADROOM)[rng.integers(3)]
-    return _flag_case(f"unknown {flag}", base, flag, _pick(names[flag], rng), flag, "vector", "mixture", "rate", "path")
+    return _flag_case(f"unknown {flag}", base, flag, _pick(names[flag], rng), flag, "rate", "path", "persistence", "mixture")
 
 
 def _override(rng: np.random.Generator) -> Case:
@@ -176,13 +177,16 @@ def _hide_term(rng: np.random.Generator) -> Case:
         "acceptance-length": ("0", "0.5", "9", *NEGATIVE), "b0-seconds-per-token": ("1e10", *NEGATIVE), "dense-share": ("1.1", *NEGATIVE),
     }  # fmt: skip
     flag = list(beyond)[rng.integers(len(beyond))]
-    return _flag_case("hide term", HIDE_TERMS, flag, _pick(NUMBER_JUNK + beyond[flag], rng))
+    if rng.integers(2):
+        return _flag_case("hide term", HIDE_TERMS, flag, _pick(NUMBER_JUNK + beyond[flag], rng))
+    return _flag_case("hide term", HIDE_NOMINAL, flag, _pick(NUMBER_JUNK + NEGATIVE, rng))
 
 
 def _hide_count(rng: np.random.Generator) -> Case:
     terms = {"num-layers": "4097", "num-experts": "65537", "top-k": "33", "block-size": "1025", "concurrency": "4097", "expert-bytes": "1" + "0" * 30}
     scenario = {"block-size": "1025", "concurrency": "4097", "context-tokens": "1" + "0" * 15, "router-exact-depth": "25", "seed": "-5"}
-    base, most = ((HIDE_TERMS, terms), (HIDE_SCENARIO, scenario))[rng.integers(2)]
+    alone = {name: text for name, text in terms.items() if name != "top-k"}
+    base, most = ((HIDE_TERMS, terms), (HIDE_SCENARIO, scenario), (HIDE_NOMINAL, alone))[rng.integers(3)]
     flag = list(most)[rng.integers(len(most))]
     texts = (*WHOLE_JUNK, "-1", "-100", most[flag], "9" * 400)
     if flag not in ("context-tokens", "seed"):
@@ -203,6 +207,9 @@ def _hide_combination(rng: np.random.Generator) -> Case:
         (("hide", "--published", ""), "bm4"),
         (("hide", "--published", "bm4", flag, "0.5"), flag),
         (("hide", "--published", "bm4", "--model", "gpt-oss-20b"), "--model"),
+        (("hide", "--published", "bm4", "--block-size", "8"), "--block-size"),
+        ((*HIDE_NOMINAL, "--batched-issue"), "--batched-issue"),
+        ((*HIDE_SCENARIO, "--experts-per-layer", _pick(("33", "60000"), rng)), "experts_per_layer"),
         ((*HIDE_SCENARIO, "--num-layers", "3"), "--num-layers"),
         ((*HIDE_SCENARIO, "--total-expert-bytes", "3e9"), "--total-expert-bytes"),
         ((*HIDE_SCENARIO, "--slot-fraction", _pick(("1.1", "-0.1", "nan", "x", "inf"), rng)), "slot"),
@@ -214,7 +221,7 @@ def _hide_combination(rng: np.random.Generator) -> Case:
     )
     argv, name = combinations[rng.integers(len(combinations))]
     tail = ("--json",) if rng.integers(2) else ()
-    return Case("flag:hide combination", (*argv, *tail), (), (name,))
+    return Case("flag:hide combination", (*argv, *tail), (), (name, name.lstrip("-").replace("-", "_")))
 
 
 def _models_profile(rng: np.random.Generator) -> Case:
@@ -242,7 +249,6 @@ def _does_not_fit(rng: np.random.Generator) -> Case:
     combinations: tuple[tuple[str, ...], ...] = (
         ("--slots", "33"), ("--slots", "16384"), ("--slot-fraction", "1", "--baseline", _pick(("B0", "B1", "B2"), rng)),
         ("--model", "mixtral-8x7b", "--expert-format", "bf16", "--profile", "rtx-5090", "--slot-fraction", "0.9"),
-        ("--model", "deepseek-v3.1", "--profile", "rtx-5090", "--slots", str(int(rng.integers(200, 256)))),
         ("--drafter-parameters", f"{rng.integers(60, 9000)}e9"), ("--staging-slots", "16384"),
         ("--set", f"memory.device_bytes={rng.integers(5, 11)}e9"),
         ("--model", "qwen3-30b-a3b", "--routing", "replay:gpt-oss-20b"), ("--routing", "replay:gemma4-26b-a4b-top6"),
@@ -257,7 +263,7 @@ def _does_not_fit(rng: np.random.Generator) -> Case:
 
 def _output(rng: np.random.Generator) -> Case:
     flags: dict[tuple[str, ...], tuple[str, ...]] = {
-        SIMULATE: ("-o", "--out", "--timeline", "--perfetto"),
+        SIMULATE: ("-o", "--out", "--timeline", "--perfetto", "--event-log"),
         MATRIX: ("-o", "--out"),
         HIDE_SCENARIO: ("-o", "--plot"),
         HIDE_TERMS: ("--out", "--plot"),

@@ -10,13 +10,13 @@ from __future__ import annotations
 import copy
 import json
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from tests.malformed import sound
-from tests.malformed.case import Case, Content
+from tests.malformed.case import Case
 
 Path = tuple[Any, ...]
 HOLE = "@@hole@@"
@@ -66,7 +66,6 @@ class Document:
     more: Callable[[Path], tuple[str, ...]] = lambda path: ()
     strict: bool = False
     lines: bool = False
-    others: tuple[tuple[str, Content], ...] = field(default=())
 
     def content(self, value: Any, fragment: str = "null", key: str = HOLE) -> bytes:
         parts = value if self.lines else [value]
@@ -111,15 +110,10 @@ def spoilt_document(document: Document, rng: np.random.Generator) -> Case:
     if document.strict:
         ways.append(_unknown_key)
     what, content, path = ways[rng.integers(len(ways))](document, rng)
-    keys = tuple(step for step in path if isinstance(step, str))
-    return document_case(document, what, content, rng, names=(document.file, *keys[-1:]))
-
-
-def document_case(
-    document: Document, what: str, content: Content, rng: np.random.Generator, *, names: tuple[str, ...]
-) -> Case:
     argv = document.commands[rng.integers(len(document.commands))]
-    return Case(f"{document.name}:{what}", argv, ((document.file, content), *document.others), names)
+    keys = [step for step in path if isinstance(step, str)]
+    names = (document.file, *keys[-1:], document.name)
+    return Case(f"{document.name}:{what}", argv, ((document.file, content),), names)
 
 
 def _wrong_value(document: Document, rng: np.random.Generator) -> tuple[str, bytes, Path]:
@@ -192,6 +186,11 @@ def _profile(value: Any) -> Document:
                  "version": ("0", "2", "1.5")}  # fmt: skip
         return texts.get(path[-1], ())
 
+    def kinds(path: Path) -> str | None:
+        if path[-1] in ("name", "device", "source", "unit", "origin"):
+            return "name"
+        return "number" if path[-1] in ("value", "standard_error") else None
+
     return Document(
         "profile",
         value,
@@ -204,7 +203,7 @@ def _profile(value: Any) -> Document:
             ("matrix", "--requests", "1", "--profile", "card.json", "--workers", "1", "--out", "new"),
             ("hide", "--model", "gpt-oss-20b", "--profile", "card.json", "--plot", "new.png"),
         ),
-        kinds=lambda path: "name" if path[-1] in ("name", "device", "source", "unit", "origin") else None,
+        kinds=kinds,
         null_is_wrong=lambda path: path[-1] != "standard_error",
         required=lambda path: True,
         more=more,
@@ -300,8 +299,7 @@ def _benchmarks() -> tuple[Document, ...]:
         return (("gates", flag, "bench.json"), ("gates", flag, "bench.json", "--json", "-o", "new.json"))
 
     return (
-        Document("bm2", sound.BM2, "bench.json", commands("--bm2"), kinds=lambda path: "" if path[0] == "source" else None,
-                 more=lambda path: ("0",) if path[0] == "window_us" else ()),
+        Document("bm2", sound.BM2, "bench.json", commands("--bm2"), more=lambda path: ("0",) if path[0] == "window_us" else ()),
         Document("bm3", sound.BM3, "bench.json", commands("--bm3"), null_is_wrong=lambda path: len(path) > 1,
                  required=lambda path: True),
         Document("bm4", sound.BM4, "bench.json", commands("--bm4"),
@@ -392,7 +390,7 @@ def _router_fit() -> Document:
         return "signed" if signed else None
 
     return Document(
-        "router-fit",
+        "router fit",
         sound.ROUTER_FIT,
         "router.json",
         (

@@ -120,9 +120,7 @@ def _syntax(rng: np.random.Generator) -> tuple[str, str, str]:
 
 def _structure(rng: np.random.Generator) -> tuple[str, str, str]:
     addition = STRUCTURES[rng.integers(len(STRUCTURES))]
-    name = addition.strip("[").partition("]")[0].partition(".")[0]
-    if name in ("requests", "model"):
-        return "wrong structure", name, sound.SCENARIO + addition
+    name = addition.strip("[").partition("]")[0].partition(".")[0].removesuffix("s")
     return "wrong structure", name, sound.SCENARIO + addition
 
 

@@ -130,7 +130,9 @@ def test_each_sequence_reads_its_own_cache_once_however_many_rows_it_has():
 
 def test_a_captured_graph_launches_a_layer_cheaper_than_eager_code():
     eager, graph = costs_with(launch="eager"), costs_with(launch="graph")
-    saved = PROFILE.value("compute.layer_launch_seconds") - PROFILE.value("compute.layer_launch_seconds_graph")
+    saved = PROFILE.value("compute.layer_launch_seconds") - PROFILE.value(
+        "compute.layer_launch_seconds_graph"
+    )
     assert eager.dense_seconds(1) - graph.dense_seconds(1) == pytest.approx(saved, rel=1e-9)
 
 
@@ -178,7 +180,9 @@ def test_a_draft_reads_drafter_and_head_once_for_all_sequences():
 
 def test_a_route_pass_that_predicts_runs_the_routers_and_no_attention():
     costs = CostModel(MODEL, PROFILE)
-    assert costs.route_seconds(64, 1) == costs.route_seconds(64, 1, [(8, 9000)]) == 24 * costs.router_seconds(64)
+    assert (
+        costs.route_seconds(64, 1) == costs.route_seconds(64, 1, [(8, 9000)]) == 24 * costs.router_seconds(64)
+    )
 
 
 @given(st.integers(2, MODEL.num_layers), st.integers(1, 500), contexts)

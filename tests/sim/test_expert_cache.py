@@ -91,7 +91,11 @@ def test_fewer_slots_than_one_token_reads_cache_nothing():
 def test_an_expert_on_its_way_is_a_miss_and_is_promoted_rather_than_fetched_again():
     cache = cache_of([4])
     cache.place_wants([Want(0, 0b0011, Band.ROUTE_AHEAD)])
-    assert visit(cache, 0, 0b0101) == [Promote(0, 0b0001), Cancel(0, 0b0010), Fetch(0, 0b0100, Band.ON_DEMAND)]
+    assert visit(cache, 0, 0b0101) == [
+        Promote(0, 0b0001),
+        Cancel(0, 0b0010),
+        Fetch(0, 0b0100, Band.ON_DEMAND),
+    ]
     assert cache.counts.hits == 0
 
 

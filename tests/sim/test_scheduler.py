@@ -104,9 +104,7 @@ requests = st.lists(st.tuples(st.integers(1, 40), st.integers(1, 20)), min_size=
 
 
 def run(options, wanted, seed):
-    return FakeWorld(
-        scheduler_of(**options), wanted, rng=random.Random(seed), num_experts=EXPERTS
-    ).run()
+    return FakeWorld(scheduler_of(**options), wanted, rng=random.Random(seed), num_experts=EXPERTS).run()
 
 
 @given(options=scheduler_options, wanted=requests, seed=st.integers(0, 2**32))
@@ -242,7 +240,7 @@ def test_a_request_that_can_never_fit_is_refused_on_arrival():
 
 @pytest.mark.parametrize(("prompt", "output"), [(0, 1), (1, 0), (-3, 5)])
 def test_a_request_without_a_token_on_either_side_is_refused(prompt, output):
-    with pytest.raises(ValueError, match="request 4 has .* both must be at least 1"):
+    with pytest.raises(ValueError, match=r"request 4 has .* both must be at least 1"):
         RequestArrived(0.0, 4, prompt, output)
 
 
@@ -260,7 +258,7 @@ def test_a_request_without_a_token_on_either_side_is_refused(prompt, output):
     ],
 )
 def test_an_event_that_cannot_happen_now_is_refused(event):
-    with pytest.raises(IllegalEventError, match="not an event|is not running|is done but|unasked"):
+    with pytest.raises(IllegalEventError, match=r"not an event|is not running|is done but|unasked"):
         scheduler_of().handle(event)
 
 

@@ -37,38 +37,52 @@ struct IntegerRows {
     const float* corrections_of(int64_t row) const { return corrections.data() + row * (padded / Format::kBlock); }
 
     void set_row(int64_t row, const float* values, int64_t columns) {
-        constexpr int block = Format::kBlock;
         int8_t* to = planes.data() + row * padded * 2;
-        float* scale_to = scales.data() + row * (padded / block);
-        float* correction_to = corrections.data() + row * (padded / block);
-        for (int64_t start = 0; start < padded; start += block) {
-            float x[block] = {};
-            const int64_t count = std::clamp<int64_t>(columns - start, 0, block);
-            std::memcpy(x, values + (count ? start : 0), static_cast<size_t>(count) * sizeof(float));
-            int32_t bits[block], integer[block];
-            std::memcpy(bits, x, sizeof x);
-            int32_t most = 0;
-            for (int i = 0; i < block; ++i) most = std::max(most, bits[i] & 0x7fffffff);
-            const bool finite = most < 0x7f800000;
+        float* scale_to = scales.data() + row * (padded / Format::kBlock);
+        float* correction_to = corrections.data() + row * (padded / Format::kBlock);
+        for (int64_t start = 0; start < padded; start += kUnit) {
+            float x[kUnit] = {};
+            const int64_t count = std::clamp<int64_t>(columns - start, 0, kUnit);
+            if (count > 0) std::memcpy(x, values + start, static_cast<size_t>(count) * sizeof(float));
+            set_unit(x, to + start * 2, scale_to + start / Format::kBlock, correction_to + start / Format::kBlock);
+        }
+    }
+
+  private:
+    // Loops of fixed length over arrays, so that the compiler turns each into a few vector instructions.
+    static void set_unit(const float (&x)[kUnit], int8_t* to, float* scale_to, float* correction_to) {
+        constexpr int block = Format::kBlock;
+        constexpr float kRound = 0x1.8p23f;  // adding it leaves the nearest integer in the low bits
+        int32_t magnitude[kUnit], bits[kUnit];
+        float shifted[kUnit];
+        std::memcpy(magnitude, x, sizeof x);
+        for (int start = 0; start < kUnit; start += block) {
+            int32_t most[8] = {};
+            for (int i = 0; i < block; i += 8)
+                for (int j = 0; j < 8; ++j) most[j] = std::max(most[j], magnitude[start + i + j] & 0x7fffffff);
+            for (int j = 1; j < 8; ++j) most[0] = std::max(most[0], most[j]);
+            const bool finite = most[0] < 0x7f800000;
             float largest;
-            std::memcpy(&largest, &most, sizeof largest);
-            largest = std::max(largest, 0x1p-100f);  // keeps the reciprocal finite
+            std::memcpy(&largest, most, sizeof largest);
+            largest = std::max(largest, 0x1p-80f);  // the reciprocal is finite, products with scales normal
             const float inverse = finite ? kMost / largest : 0.0f;
+            for (int i = start; i < start + block; ++i) shifted[i] = x[i] * inverse + kRound;
+            scale_to[start / block] =
+                finite ? largest / (2.0f * kMost) : std::numeric_limits<float>::quiet_NaN();
+        }
+        std::memcpy(bits, shifted, sizeof bits);
+        int16_t low[kUnit / 2], high[kUnit / 2];
+        for (int i = 0; i < kUnit / 2; ++i) {
+            low[i] = static_cast<int16_t>(bits[2 * i]);
+            high[i] = static_cast<int16_t>(bits[2 * i + 1]);
+        }
+        for (int i = 0; i < kUnit / 2; ++i) to[i] = static_cast<int8_t>(static_cast<int16_t>(low[i] + 128) >> 8);
+        for (int i = 0; i < kUnit / 2; ++i) to[i + 32] = static_cast<int8_t>(static_cast<int16_t>(high[i] + 128) >> 8);
+        for (int i = 0; i < kUnit / 2; ++i) to[i + 64] = static_cast<int8_t>(low[i]);
+        for (int i = 0; i < kUnit / 2; ++i) to[i + 96] = static_cast<int8_t>(high[i]);
+        for (int start = 0; start < kUnit; start += block) {
             int32_t total = 0;
-            for (int i = 0; i < block; ++i) {
-                integer[i] = finite ? static_cast<int32_t>(std::nearbyint(x[i] * inverse)) : 0;
-                total += integer[i];
-            }
-            int8_t* unit = to + start / kUnit * (2 * kUnit) + start % kUnit / 2;
-            for (int i = 0; i < block / 2; ++i) {
-                const int32_t low = integer[2 * i], high = integer[2 * i + 1];
-                const int32_t low_upper = (low + 128) >> 8, high_upper = (high + 128) >> 8;
-                unit[i] = static_cast<int8_t>(low_upper);
-                unit[i + 32] = static_cast<int8_t>(high_upper);
-                unit[i + 64] = static_cast<int8_t>(low - 256 * low_upper);
-                unit[i + 96] = static_cast<int8_t>(high - 256 * high_upper);
-            }
-            scale_to[start / block] = finite ? largest / (2.0f * kMost) : std::numeric_limits<float>::quiet_NaN();
+            for (int i = start / 2; i < (start + block) / 2; ++i) total += low[i] + high[i];
             correction_to[start / block] = -12.0f * static_cast<float>(total);
         }
     }
@@ -120,13 +134,13 @@ inline void few_products(const Matrix& matrix, int64_t output, const IntegerRows
     const uint8_t* codes = matrix.codes + output * matrix.codes_stride();
     const uint8_t* scales = matrix.scales + output * (matrix.columns / Format::kBlock);
     RowSums<Format, R> sums(rows, first);
-    const int64_t groups = matrix.columns / kGroup;
+    const int64_t groups = matrix.columns / kGroup, blocks = matrix.columns / Format::kBlock;
     typename Format::Scales products[R];
     for (int64_t group = 0; group < groups; ++group) {
         const uint8_t* at = codes + group * (kGroup / 2);
         prefetch(at + kAhead);
         prefetch(at + kAhead + 64);
-        sums.begin(Format::scales(scales + group * Format::kGroupScales), group, products);
+        sums.begin(group_scales<Format>(scales, blocks, group), group, products);
         sums.template unit<0>(at, products, group);
         sums.template unit<1>(at + 32, products, group);
         sums.template unit<2>(at + 64, products, group);
@@ -134,12 +148,12 @@ inline void few_products(const Matrix& matrix, int64_t output, const IntegerRows
     }
     const int64_t left = matrix.columns - groups * kGroup;
     if (left > 0) {
-        sums.begin(group_scales<Format>(scales, matrix.columns / Format::kBlock, groups), groups, products);
+        sums.begin(group_scales<Format>(scales, blocks, groups), groups, products);
         const uint8_t* at = codes + groups * (kGroup / 2);
-        uint8_t padded[kUnit / 2] = {};
+        uint8_t padded[kUnit / 2];
         const auto whole = [&](int i) {  // the codes of unit i, followed by zeros where the row ends inside it
             if (left >= (i + 1) * kUnit) return at + i * (kUnit / 2);
-            copy_bytes(padded, at + i * (kUnit / 2), (left - i * kUnit) / 2);
+            copy_padded(padded, at + i * (kUnit / 2), (left - i * kUnit) / 2);
             return static_cast<const uint8_t*>(padded);
         };
         sums.template unit<0>(whole(0), products, groups);

@@ -41,17 +41,17 @@ inline Float8 spread2(Float8 a) {
         a, _mm256_setr_epi32(4 * i, 4 * i, 4 * i + 1, 4 * i + 1, 4 * i + 2, 4 * i + 2, 4 * i + 3, 4 * i + 3));
 }
 
-// Eight E8M0 bytes: 2^(e - 127), NaN for 255.
-inline Float8 e8m0(const uint8_t* bytes) {
-    const __m256i e = _mm256_cvtepu8_epi32(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(bytes)));
+// Eight E8M0 bytes, the first lowest in the word: 2^(e - 127), NaN for 255.
+inline Float8 e8m0(uint64_t word) {
+    const __m256i e = _mm256_cvtepu8_epi32(_mm_cvtsi64_si128(static_cast<long long>(word)));
     const __m256i nan = _mm256_cmpeq_epi32(e, _mm256_set1_epi32(255));
     const __m256i bits = _mm256_max_epi32(_mm256_slli_epi32(e, 23), _mm256_set1_epi32(0x00400000));
     return _mm256_castsi256_ps(_mm256_or_si256(bits, nan));
 }
 
 // Eight E4M3 bytes (no infinities, NaN for 0x7f and 0xff).
-inline Float8 e4m3(const uint8_t* bytes) {
-    const __m256i e = _mm256_cvtepu8_epi32(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(bytes)));
+inline Float8 e4m3(uint64_t word) {
+    const __m256i e = _mm256_cvtepu8_epi32(_mm_cvtsi64_si128(static_cast<long long>(word)));
     const __m256i magnitude = _mm256_and_si256(e, _mm256_set1_epi32(0x7f));
     const __m256i sign = _mm256_slli_epi32(_mm256_and_si256(e, _mm256_set1_epi32(0x80)), 24);
     // Exponent field 0 means m * 2^-9 = (1 + m / 8) * 2^-6 - 2^-6; this way no float32 subnormal is ever read.

@@ -51,18 +51,20 @@ inline Float8 spread2(Float8 a) {
     return make8([&](int lane) { return a.lane[4 * i + lane / 2]; });
 }
 
-// Eight E8M0 bytes: 2^(e - 127), NaN for 255.
-inline Float8 e8m0(const uint8_t* bytes) {
+// Eight E8M0 bytes, the first lowest in the word: 2^(e - 127), NaN for 255.
+inline Float8 e8m0(uint64_t word) {
     return make8([&](int i) {
-        return bytes[i] == 255 ? std::numeric_limits<float>::quiet_NaN() : std::ldexp(1.0f, bytes[i] - 127);
+        const int e = word >> 8 * i & 255;
+        return e == 255 ? std::numeric_limits<float>::quiet_NaN() : std::ldexp(1.0f, e - 127);
     });
 }
 
 // Eight E4M3 bytes (no infinities, NaN for 0x7f and 0xff).
-inline Float8 e4m3(const uint8_t* bytes) {
+inline Float8 e4m3(uint64_t word) {
     return make8([&](int i) {
-        const int magnitude = bytes[i] & 0x7f, exponent = magnitude >> 3, fraction = magnitude & 7;
-        const float sign = bytes[i] & 0x80 ? -1.0f : 1.0f;
+        const int e = word >> 8 * i & 255;
+        const int magnitude = e & 0x7f, exponent = magnitude >> 3, fraction = magnitude & 7;
+        const float sign = e & 0x80 ? -1.0f : 1.0f;
         if (magnitude == 0x7f) return std::numeric_limits<float>::quiet_NaN();
         return sign * (exponent ? std::ldexp(8.0f + fraction, exponent - 10) : std::ldexp(1.0f * fraction, -9));
     });

@@ -48,8 +48,8 @@ inline void decode(const Matrix& matrix, int64_t output, float factor, int64_t s
         int64_t k = 0;
         for (; k + 32 <= here; k += 32) step(codes + (at + k) / 2, to + at + k, scale + k / block);
         if (k < here) {
-            uint8_t padded[16] = {};
-            copy_bytes(padded, codes + (at + k) / 2, (here - k) / 2);
+            uint8_t padded[16];
+            copy_padded(padded, codes + (at + k) / 2, (here - k) / 2);
             step(padded, to + at + k, scale + k / block);
         }
     }

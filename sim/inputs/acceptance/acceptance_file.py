@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import csv
 import io
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -16,6 +17,7 @@ from pathlib import Path
 from hideaway.sim.errors import InputError
 from hideaway.sim.files import read_text
 from hideaway.sim.inputs.acceptance.constant import MAX_LENGTH
+from hideaway.sim.inputs.acceptance.model import check_probability
 from hideaway.sim.inputs.acceptance.positions import MAX_POSITIONS, conditional_from_cumulative
 from hideaway.sim.inputs.plain_numbers import (
     json_from_text,
@@ -111,7 +113,7 @@ def _vector_from_json(value: object, what: str) -> tuple[float, ...]:
     if not isinstance(value, list) or not 1 <= len(value) <= MAX_POSITIONS:
         raise InputError(f"{what} is not a list of 1 to {MAX_POSITIONS} rates; give one rate a position")
     rates = [number(rate, f"position {position} of {what}") for position, rate in enumerate(value, start=1)]
-    return conditional_from_cumulative(rates) if kind == "cumulative" else tuple(rates)
+    return _conditional(rates, kind, what)
 
 
 def _vector_from_rows(rows: list[tuple[int, dict[str, str]]], what: str) -> tuple[float, ...]:
@@ -130,7 +132,17 @@ def _vector_from_rows(rows: list[tuple[int, dict[str, str]]], what: str) -> tupl
                 f"{what} has position {position} where {len(rates) + 1} comes next; number them from 1"
             )
         rates.append(number_from_text(row["accept_rate"], f"accept_rate of line {line} of {what}"))
-    return conditional_from_cumulative(rates) if kinds == {"cumulative"} else tuple(rates)
+    return _conditional(rates, kinds.pop(), what)
+
+
+def _conditional(rates: Sequence[float], kind: str, what: str) -> tuple[float, ...]:
+    """Return checked conditional rates; `what` names the file in errors."""
+    try:
+        for position, rate in enumerate(rates, start=1):
+            check_probability(rate, f"the acceptance rate of position {position}")
+        return conditional_from_cumulative(rates) if kind == "cumulative" else tuple(rates)
+    except InputError as error:
+        raise InputError(f"{what}: {error}") from error
 
 
 def _csv_rows(text: str, columns: tuple[str, ...], what: str) -> list[tuple[int, dict[str, str]]]:

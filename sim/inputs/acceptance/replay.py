@@ -36,7 +36,7 @@ class ReplayAcceptance:
         lowest, highest = min(self.lengths), max(self.lengths)
         if lowest < 1 or highest > MAX_LENGTH:
             raise InputError(
-                f"an acceptance recording holds lengths from {lowest} to {highest}; they count the target's own token,"
+                f"{self.origin} run from {lowest} to {highest}; they count the target's own token,"
                 f" so 1 to {MAX_LENGTH} are allowed (add 1 to a count of accepted drafts)"
             )
 

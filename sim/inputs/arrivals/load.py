@@ -6,6 +6,7 @@ Not here: closed loops, where the engine decides when the next request enters (i
 from __future__ import annotations
 
 import math
+import os
 from pathlib import Path
 
 import numpy as np
@@ -45,9 +46,10 @@ def load_arrival_source(trace: str) -> ArrivalSource:
         path, origin = DATA_FOLDER / f"{trace}.csv", SHIPPED_ORIGINS[trace]
     else:
         path, origin = Path(trace), ""
-        if not trace or ("\0" not in trace and not path.exists()):
+        if not trace or ("\0" not in trace and not os.path.exists(trace)):
             raise InputError(
-                f"arrival trace {trace!r} is neither a file nor one of {', '.join(SHIPPED_ORIGINS)}; check the name"
+                f"arrival trace {trace!r} is neither a file nor one of {', '.join(SHIPPED_ORIGINS)};"
+                " check the name"
             )
     text = read_text(path, "arrival trace").removeprefix("\ufeff")
     what = f"arrival trace {trace!r}"

@@ -12,6 +12,7 @@ import io
 import math
 import os
 import struct
+import tokenize
 import warnings
 import zipfile
 import zlib
@@ -30,7 +31,7 @@ MAX_ARRAY_BYTES = 256 * MIB
 
 _BROKEN = (
     zipfile.BadZipFile, zlib.error, struct.error, EOFError, ValueError, TypeError, SyntaxError, KeyError, IndexError,
-    NotImplementedError, RuntimeError, OverflowError, MemoryError, UserWarning,
+    NotImplementedError, RuntimeError, OverflowError, MemoryError, UserWarning, tokenize.TokenError,
 )  # fmt: skip
 """What the standard library and numpy raise on mutilated archives and array headers."""
 

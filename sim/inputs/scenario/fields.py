@@ -143,6 +143,10 @@ class Scenario:
             raise InputError(
                 f"{' and '.join(loops)} were given together; choose one way for requests to arrive"
             )
+        if self.chunk_bytes and self.issue == "batched":
+            raise InputError(
+                "chunk_bytes and batched issue were given together; a batch is not divided, choose one of them"
+            )
         if 0 < self.chunk_bytes < MIN_CHUNK_BYTES:
             raise InputError(
                 f"chunk_bytes is {self.chunk_bytes}; give 0 for whole copies, or at least {MIN_CHUNK_BYTES}"
@@ -185,8 +189,5 @@ def _check(name: str, value: object, choices: tuple[str, ...], within: Range | N
         raise InputError(f"{name} is {shown(value)}; it must be one of {', '.join(choices)}")
     if value == "":
         raise InputError(f"{name} is empty; give a name or leave it out for the default")
-    if within is None:
-        return
-    is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    if not is_number or not within[0] <= value <= within[1]:
+    if within is not None and isinstance(value, int | float) and not within[0] <= value <= within[1]:
         raise InputError(f"{name} is {shown(value)}; it must be a number from {within[0]:g} to {within[1]:g}")

@@ -26,19 +26,25 @@ def has_cuda() -> bool:
 
 def test_without_torch_it_is_one_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "torch", None)
-    with pytest.raises(InputError, match=r"the cuda device needs torch, which cannot be imported .*; use the disk"):
+    with pytest.raises(
+        InputError, match=r"the cuda device needs torch, which cannot be imported .*; use the disk"
+    ):
         CudaDevice(make_store(tmp_path / "store"), 4)
 
 
 @pytest.mark.skipif(has_cuda(), reason="there is a CUDA device")
 def test_without_a_gpu_it_is_one_sentence(tmp_path: Path) -> None:
     pytest.importorskip("torch")
-    with pytest.raises(InputError, match=r"needs a CUDA GPU but torch .* finds none; use the disk or the paced-memory"):
+    with pytest.raises(
+        InputError, match=r"needs a CUDA GPU but torch .* finds none; use the disk or the paced-memory"
+    ):
         CudaDevice(make_store(tmp_path / "store"), 4)
 
 
 @pytest.mark.gpu
-@pytest.mark.skipif(not has_cuda(), reason="no CUDA device; tests/hw/devices/test_devices.py has the CPU twins")
+@pytest.mark.skipif(
+    not has_cuda(), reason="no CUDA device; tests/hw/devices/test_devices.py has the CPU twins"
+)
 @pytest.mark.parametrize("chunk_bytes", [0, 4096])
 @pytest.mark.parametrize("num_streams", [1, 2])
 def test_experts_arrive_in_device_memory(tmp_path: Path, chunk_bytes: int, num_streams: int) -> None:

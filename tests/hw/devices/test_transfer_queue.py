@@ -209,7 +209,9 @@ def scripts(draw: st.DrawFn) -> Script:
     return script
 
 
-def run_link(script: Script, costs: LinkCosts, options: LinkOptions) -> list[tuple[float, float, int, int, int, int]]:
+def run_link(
+    script: Script, costs: LinkCosts, options: LinkOptions
+) -> list[tuple[float, float, int, int, int, int]]:
     timeline = Timeline({})
     link = Link(CopyEngine(costs, EXPERT_BYTES, options, timeline=timeline), options)
     for at, verb, layer, mask, band in script:
@@ -266,14 +268,23 @@ class ClockedDevice:
             self.link_free = start + costs.copy_seconds(piece.num_bytes)
             transfer = piece.transfer
             self.log.append(
-                (start, self.link_free, transfer.layer, 1 << transfer.expert, piece.num_bytes, int(piece.band))
+                (
+                    start,
+                    self.link_free,
+                    transfer.layer,
+                    1 << transfer.expert,
+                    piece.num_bytes,
+                    int(piece.band),
+                )
             )
         self.issue_free = self.link_free if costs.holds_issue_thread else issued
         heapq.heappush(self.ends, self.link_free)
         self.units[self.link_free] = unit
 
 
-def run_queue(script: Script, costs: LinkCosts, options: LinkOptions) -> list[tuple[float, float, int, int, int, int]]:
+def run_queue(
+    script: Script, costs: LinkCosts, options: LinkOptions
+) -> list[tuple[float, float, int, int, int, int]]:
     device = ClockedDevice(costs, options)
     now = 0.0
     for at, verb, layer, mask, band in script:
@@ -302,12 +313,17 @@ def test_the_queue_moves_what_the_simulated_link_moves_in_the_same_order_at_the_
     script: Script, depth: int, shape: str, issue_seconds: float, holds: bool
 ) -> None:
     options = LinkOptions(
-        batched=shape == "batches", submitted_depth=depth, chunk_bytes=4 * PAGE_BYTES if shape == "chunks" else 0
+        batched=shape == "batches",
+        submitted_depth=depth,
+        chunk_bytes=4 * PAGE_BYTES if shape == "chunks" else 0,
     )
     costs = LinkCosts(issue_seconds, issue_seconds, 0.003, 0.05, EXPERT_BYTES / 0.83, holds)
     simulated = run_link(script, costs, options)
     real = run_queue(script, costs, options)
     assert [row[2:] for row in real] == [row[2:] for row in simulated]
-    times = [(row[0] for row in rows) for rows in (real, simulated)], [(row[1] for row in rows) for rows in (real, simulated)]
+    times = (
+        [(row[0] for row in rows) for rows in (real, simulated)],
+        [(row[1] for row in rows) for rows in (real, simulated)],
+    )
     for found, expected in times:
         assert list(found) == pytest.approx(list(expected))

@@ -15,7 +15,6 @@ from hideaway.sim.hide import (
 from hideaway.sim.world.copies import LinkOptions
 from tests.machine import LayerCosts, Machine
 
-
 EXPERTS = 12
 seconds = st.floats(min_value=0.0, max_value=1.0, allow_nan=False)
 masks = st.integers(min_value=0, max_value=(1 << EXPERTS) - 1)
@@ -82,9 +81,7 @@ def test_the_whole_visit_time_is_work_plus_exposed(case: dict) -> None:
 
 @given(cases(), st.data())
 def test_blocking_slots_never_expose_less_than_the_staggered_form(case: dict, data: st.DataObject) -> None:
-    slots = [
-        data.draw(st.integers(max(1, resident.bit_count()), EXPERTS)) for resident in case["resident"]
-    ]
+    slots = [data.draw(st.integers(max(1, resident.bit_count()), EXPERTS)) for resident in case["resident"]]
     _, waited, _ = Machine(slots=slots, options=LinkOptions(submitted_depth=1), **case).run()
     assert waited >= closed_form(case, pipelined=False) - 1e-9
 

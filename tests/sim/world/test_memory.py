@@ -63,6 +63,8 @@ def test_more_slots_than_experts_are_refused():
 
 def test_what_does_not_fit_is_one_sentence():
     small = PROFILE.with_values({"memory.device_bytes": 16e9})
-    with pytest.raises(CapacityError, match="32 expert slots per layer take 10.2 GB.* leaves nothing of 16.0 GB"):
+    with pytest.raises(
+        CapacityError, match=r"32 expert slots per layer take 10.2 GB.* leaves nothing of 16.0 GB"
+    ):
         split("B3", profile=small)
     assert split("B1", profile=small, slots=4).kv_bytes > 0

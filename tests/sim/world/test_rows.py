@@ -58,7 +58,9 @@ def test_with_the_true_continuation_the_whole_block_is_the_next_rows(seed, accep
     assert rows.block(0, 8, accepted) == [(start, 8)]
 
 
-@given(seed=st.integers(0, 1000), accepted=st.integers(1, 7), advances=st.lists(st.integers(1, 8), max_size=3))
+@given(
+    seed=st.integers(0, 1000), accepted=st.integers(1, 7), advances=st.lists(st.integers(1, 8), max_size=3)
+)
 def test_rejected_rows_come_from_elsewhere_in_the_same_sequence(seed, accepted, advances):
     rows = rows_of("same-sequence", seed)
     home = sequence_of(rows.kept(0, 1)[0])

@@ -11,6 +11,7 @@ import pytest
 
 from hideaway.sim.contract import aggregate_result_matrices, make_observation_row
 from hideaway.sim.errors import InputError
+from hideaway.sim.inputs.models import load_model
 from hideaway.sim.inputs.scenario import Scenario, load_scenario
 from hideaway.sim.world.memory import CapacityError
 from hideaway.sim.world.simulate import default_routing, load_inputs, simulate
@@ -20,8 +21,7 @@ OPEN_LOOP = Scenario(baseline="B0", rate=2.0, requests=8, trace="azure-code", sl
 BATCHED = Scenario(
     baseline="OURS", concurrency=4, requests=10, block_size=16, issue="batched", eviction="aged-lfu"
 )
-MANY_EXPERTS = Scenario(
-    model="qwen3-30b-a3b",
+FROM_SSD = Scenario(
     profile="rtx-5090",
     baseline="B2",
     concurrency=3,
@@ -29,6 +29,11 @@ MANY_EXPERTS = Scenario(
     slot_fraction=0.25,
     trace="sharegpt",
     acceptance="rate:0.8",
+    prefetch="cross-round",
+    page_cache_bytes=4 * 10**9,
+)
+MANY_EXPERTS = Scenario(
+    model="qwen3-30b-a3b", profile="rtx-5090", baseline="B2", concurrency=3, requests=3, slot_fraction=0.25
 )
 
 
@@ -40,12 +45,12 @@ def run_of(scenario):
 @pytest.mark.parametrize(
     ("scenario", "makespan_seconds", "tokens_per_second"),
     [
-        (DRAFTED, 0.0, 0.0),
-        (OPEN_LOOP, 0.0, 0.0),
-        (BATCHED, 0.0, 0.0),
-        (MANY_EXPERTS, 0.0, 0.0),
+        (DRAFTED, 2.6903034559378485, 120.43251079534913),
+        (OPEN_LOOP, 3.900731839910612, 29.994371518417715),
+        (BATCHED, 6.8091926558638, 93.17732311438512),
+        (FROM_SSD, 1210.8014223414175, 2.9450383845756916),
     ],
-    ids=["drafted", "open loop", "batched", "many experts"],
+    ids=["drafted", "open loop", "batched", "from SSD"],
 )
 def test_makespan_and_throughput_of_four_seeded_runs(scenario, makespan_seconds, tokens_per_second):
     metrics = run_of(scenario).metrics
@@ -53,7 +58,9 @@ def test_makespan_and_throughput_of_four_seeded_runs(scenario, makespan_seconds,
     assert metrics["output_tokens_per_second"] == pytest.approx(tokens_per_second, rel=1e-12)
 
 
-@pytest.mark.parametrize("scenario", [OPEN_LOOP, BATCHED], ids=["open loop", "batched"])
+@pytest.mark.parametrize(
+    "scenario", [OPEN_LOOP, BATCHED, MANY_EXPERTS], ids=["open loop", "batched", "fitted routing"]
+)
 def test_the_same_seed_gives_the_same_figures_to_the_last_bit(scenario):
     assert simulate(scenario).metrics == run_of(scenario).metrics
 
@@ -87,15 +94,18 @@ def test_an_offloaded_baseline_whose_experts_all_fit_is_refused(baseline):
 
 def test_a_resident_baseline_that_does_not_fit_is_refused_for_its_capacity():
     scenario = Scenario(model="gpt-oss-120b", profile="rtx-5090", baseline="B3", requests=2)
-    with pytest.raises(CapacityError, match="leaves nothing of .* GB for KV caches"):
+    with pytest.raises(CapacityError, match=r"leaves nothing of .* GB for KV caches"):
         simulate(scenario)
 
 
-def test_a_request_that_can_never_fit_ends_the_run_with_one_sentence():
+@pytest.mark.parametrize("loop", [{"concurrency": 2}, {"concurrency": None, "open_loop": True}])
+def test_a_request_that_can_never_fit_ends_the_run_with_one_sentence(loop):
     memory = run_of(DRAFTED).memory
     parameters = {"memory.device_bytes": 103079215104.0 - memory.kv_bytes + 1e6}
-    with pytest.raises(InputError, match=r"request 0 needs KV memory for \d+ tokens, more than the 1000000 bytes"):
-        simulate(replace(DRAFTED, parameters=parameters))
+    with pytest.raises(
+        InputError, match=r"request 0 needs KV memory for \d+ tokens, more than the 1000000 bytes"
+    ):
+        simulate(replace(DRAFTED, parameters=parameters, **loop))
 
 
 def test_without_a_drafter_its_memory_goes_to_slots_so_that_device_bytes_are_equal():
@@ -150,7 +160,9 @@ def test_a_recorded_run_is_what_its_visits_read():
 
 def test_the_true_continuation_after_a_rejection_flatters_speculation():
     misses = {
-        rejected: run_of(replace(DRAFTED, rejected_routing=rejected, block_size=16)).metrics["misses_per_visit"]
+        rejected: run_of(replace(DRAFTED, rejected_routing=rejected, block_size=16)).metrics[
+            "misses_per_visit"
+        ]
         for rejected in ("true", "same-sequence", "other-sequence")
     }
     assert misses["true"] < misses["same-sequence"]
@@ -158,10 +170,9 @@ def test_the_true_continuation_after_a_rejection_flatters_speculation():
 
 
 def test_the_routing_of_a_model_without_a_trace_is_fitted():
-    assert default_routing(load_inputs(DRAFTED).model) == "replay:gpt-oss-20b"
-    assert default_routing(load_inputs(MANY_EXPERTS).model) == "fitted:qwen3-30b-a3b"
-    olmoe = load_inputs(Scenario(model="mixtral-8x7b", requests=2)).model
-    assert default_routing(olmoe) == "fitted:gpt-oss-20b"
+    assert default_routing(load_model("gpt-oss-20b")) == "replay:gpt-oss-20b"
+    assert default_routing(load_model("qwen3-30b-a3b")) == "fitted:qwen3-30b-a3b"
+    assert default_routing(load_model("mixtral-8x7b")) == "fitted:gpt-oss-20b"
 
 
 def test_requests_of_one_token_end_with_their_prompt(tmp_path):

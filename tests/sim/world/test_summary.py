@@ -15,8 +15,8 @@ def world_of(meter, *, counts=None, moved=(0, 0, 0), preemptions=0, seated=(0, 0
     """Return what `summarise` looks at of a world."""
     return SimpleNamespace(
         meter=meter,
-        link=SimpleNamespace(copies=SimpleNamespace(moved=list(moved), busy_seconds=busy_seconds)),
-        visitor=SimpleNamespace(exposed_seconds=1.5, issue_idle_seconds=0.25, sync_seconds=0.5),
+        copies=SimpleNamespace(moved=list(moved), busy_seconds=busy_seconds),
+        visits=SimpleNamespace(exposed_seconds=1.5, issue_idle_seconds=0.25, sync_seconds=0.5),
         scheduler=SimpleNamespace(
             batch=SimpleNamespace(kv=SimpleNamespace(peak_bytes=77), preemptions=preemptions),
             cache=SimpleNamespace(counts=counts or CacheCounts()),
@@ -65,7 +65,8 @@ def test_service_figures_of_an_open_loop():
 
 
 @pytest.mark.parametrize(
-    ("ttft", "tpot", "good_tokens"), [(3.0, 4.0, 8), (3.0, 3.9, 5), (2.9, 4.0, 5), (0.9, 9.0, 0), (1.0, 0.5, 5)]
+    ("ttft", "tpot", "good_tokens"),
+    [(3.0, 4.0, 8), (3.0, 3.9, 5), (2.9, 4.0, 5), (0.9, 9.0, 0), (1.0, 0.5, 5)],
 )
 def test_goodput_counts_the_tokens_of_requests_that_met_both_limits(ttft, tpot, good_tokens):
     metrics, _ = figures(world_of(two_requests()), ttft_limit_seconds=ttft, tpot_limit_seconds=tpot)
@@ -80,7 +81,9 @@ def test_occupancies_are_means_over_time_and_peaks_are_named_so():
 
 
 def test_expert_figures_are_shares_of_the_distinct_experts_needed():
-    counts = CacheCounts(visits=4, needed=40, hits=30, covered=36, timely=5, prefetched=9, wasted=3, streamed=2)
+    counts = CacheCounts(
+        visits=4, needed=40, hits=30, covered=36, timely=5, prefetched=9, wasted=3, streamed=2
+    )
     metrics, _ = figures(world_of(two_requests(), counts=counts, moved=(10, 8, 1)))
     assert metrics["expert_cache_hit_rate"] == 0.75
     assert metrics["route_ahead_prefetch_coverage"] == 0.9

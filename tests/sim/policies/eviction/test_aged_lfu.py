@@ -37,7 +37,9 @@ def test_victims_have_the_smallest_decayed_counts(events, decay, candidates, cou
     policy = AgedLfu(1, EXPERTS, decay[0])
     for event in events:
         policy.touch(0, event)
-    assert policy.victims(0, count, candidates) == least_used(aged_counts(events, decay[1]), candidates, count)
+    assert policy.victims(0, count, candidates) == least_used(
+        aged_counts(events, decay[1]), candidates, count
+    )
 
 
 def test_counts_survive_the_rescaling_of_a_long_run():
@@ -62,5 +64,5 @@ def test_a_prefetch_is_not_a_use_and_counts_outlive_residency():
 
 @pytest.mark.parametrize("decay", [0.0, -0.5, 1.01, float("nan")])
 def test_a_decay_that_is_no_fraction_is_refused(decay):
-    with pytest.raises(ValueError, match="decay is .*; it must be above 0 and at most 1"):
+    with pytest.raises(ValueError, match=r"decay is .*; it must be above 0 and at most 1"):
         AgedLfu(1, EXPERTS, decay)

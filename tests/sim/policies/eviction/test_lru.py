@@ -16,7 +16,9 @@ def oldest(age, candidates, count):
     return mask_of(sorted(experts_of(candidates), key=lambda expert: (age[expert], expert))[:count])
 
 
-@given(st.lists(st.tuples(st.booleans(), masks(EXPERTS)), max_size=30), masks(EXPERTS), st.integers(0, EXPERTS))
+@given(
+    st.lists(st.tuples(st.booleans(), masks(EXPERTS)), max_size=30), masks(EXPERTS), st.integers(0, EXPERTS)
+)
 def test_victims_are_those_whose_last_event_is_oldest(history, candidates, count):
     policy, age = Lru(1, EXPERTS), [-1] * EXPERTS
     for time, (prefetched, experts) in enumerate(history):

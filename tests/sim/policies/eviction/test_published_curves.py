@@ -101,7 +101,9 @@ def lru_that_drops_the_longest_resident(events, layer, slots):
 
 @pytest.mark.parametrize(("block_tokens", "slots"), [(8, 16), (16, 16)])
 def test_with_the_published_choice_among_ties_lru_hits_as_published(block_tokens, slots):
-    layers = [lru_that_drops_the_longest_resident(events_of(block_tokens), layer, slots) for layer in range(LAYERS)]
+    layers = [
+        lru_that_drops_the_longest_resident(events_of(block_tokens), layer, slots) for layer in range(LAYERS)
+    ]
     hits, lookups = np.sum(layers, axis=0)
     assert hits / lookups == pytest.approx(PUBLISHED[block_tokens, slots][2], abs=HALF_A_DIGIT)
 

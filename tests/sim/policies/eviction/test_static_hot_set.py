@@ -26,5 +26,7 @@ def test_misses_are_exactly_the_uses_outside_the_hot_set(events, slots):
     counts = [[sum(event >> expert & 1 for event in events) for expert in range(EXPERTS)]]
     (hot,) = hot_set(np.array(counts, dtype=float), [slots])
     found = misses(StaticHotSet(), events, slots=slots, num_experts=EXPERTS, resident=hot)
-    assert found == sum(expert not in set(experts_of(hot)) for event in events for expert in experts_of(event))
+    assert found == sum(
+        expert not in set(experts_of(hot)) for event in events for expert in experts_of(event)
+    )
     assert found == sum(sorted(counts[0])[: EXPERTS - slots]), "no other fixed set misses less"

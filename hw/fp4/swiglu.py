@@ -1,0 +1,55 @@
+"""The two SwiGLU experts in numpy, in any float type: the reference that kernels are held against.
+
+gpt-oss (its reference implementation, `gpt_oss/torch/model.py`): gate = min(gate, 7), up = clamp(up, -7, 7), then
+(up + 1) · gate · sigmoid(1.702 · gate), with biases on all three matrices. Qwen3-MoE, OLMoE, Mixtral: silu(gate) · up
+without biases. Here gate and up are apart already; how they lie in storage is in `layouts.py`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from hideaway.hw.fp4.expert_weights import ExpertWeights
+
+GPT_OSS_LIMIT = 7.0
+GPT_OSS_ALPHA = 1.702
+
+
+def activate(gate: npt.NDArray[Any], up: npt.NDArray[Any], activation: str) -> npt.NDArray[Any]:
+    """Return the activation of gate and up in their own float type; `activation` as in `layouts.ACTIVATIONS`."""
+    if activation == "gpt-oss":
+        gate = np.minimum(gate, gate.dtype.type(GPT_OSS_LIMIT))
+        up = np.clip(up, -GPT_OSS_LIMIT, GPT_OSS_LIMIT)
+        return (up + 1) * (gate * _sigmoid(GPT_OSS_ALPHA * gate))
+    return gate * _sigmoid(gate) * up
+
+
+def swiglu_expert(
+    weights: ExpertWeights, rows: npt.ArrayLike, activation: str, dtype: type[np.floating[Any]] = np.float64
+) -> npt.NDArray[Any]:
+    """Return one expert's outputs, (rows, hidden), computed in `dtype` throughout.
+
+    Parameters
+    ----------
+    weights
+        The expert.
+    rows
+        (rows, hidden).
+    activation
+        One of `layouts.ACTIVATIONS`.
+    dtype
+        float64 for a reference, float32 to see what rounding does.
+    """
+    x = np.asarray(rows, dtype=dtype)
+    gate = x @ weights.gate.T.astype(dtype) + weights.gate_bias.astype(dtype)
+    up = x @ weights.up.T.astype(dtype) + weights.up_bias.astype(dtype)
+    inner = activate(gate, up, activation)
+    return inner @ weights.down.T.astype(dtype) + weights.down_bias.astype(dtype)
+
+
+def _sigmoid(z: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    half = np.tanh(z / 2)  # no overflow for large |z|, unlike 1 / (1 + exp(-z))
+    return (1 + half) / 2
