@@ -69,7 +69,7 @@ class _GgmlGraph:
             return ggml.ggml_add(context, y, self._biases[index]) if layout.has_bias else y
 
         gate, up = product(0, self._rows), product(1, self._rows)
-        if layout.activation == "gpt-oss":
+        if layout.swiglu == "gpt-oss":
             act = ggml.ggml_swiglu_oai(context, gate, up, GPT_OSS_ALPHA, GPT_OSS_LIMIT)
         else:
             act = ggml.ggml_swiglu_split(context, gate, up)
@@ -147,7 +147,7 @@ def _openvino_model(layout: ExpertLayout, expert: torch.Tensor, num_rows: int) -
     if layout.has_bias:
         both = op.add(both, biases[: 2 * inner])
     gate, up = op.split(both, np.int64(1), 2).outputs()
-    if layout.activation == "gpt-oss":
+    if layout.swiglu == "gpt-oss":
         gate, up = op.minimum(gate, np.float32(GPT_OSS_LIMIT)), op.clamp(up, -GPT_OSS_LIMIT, GPT_OSS_LIMIT)
         shut = op.multiply(gate, op.sigmoid(op.multiply(gate, np.float32(GPT_OSS_ALPHA))))
         act = op.multiply(shut, op.add(up, np.float32(1)))

@@ -49,7 +49,7 @@ class Ways:
             made = make(self.layout, self._experts, num_rows, self.threads)
             if made is not None:
                 ways[made[0]] = made[1]
-        exact = swiglu_expert(self._reference, rows.numpy(), self.layout.activation)
+        exact = swiglu_expert(self._reference, rows.numpy(), self.layout.swiglu)
         for name, way in ways.items():
             if name != "read":
                 error = np.abs(way(0, rows).numpy() - exact).max() / np.abs(exact).max()

@@ -165,5 +165,5 @@ class Batch:
 
     def _running(self, seq_id: int) -> Sequence:
         if seq_id not in self.running:
-            raise IllegalEventError(f"sequence {seq_id} is not running; only running sequences commit tokens")
+            raise IllegalEventError(f"sequence {seq_id} is not running; only running sequences can go on")
         return self.running[seq_id]

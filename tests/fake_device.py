@@ -46,6 +46,12 @@ class FakeDevice:
         self._flying = deque()  # (end, pieces' transfers that end with it, their copies)
         self._arrived = []
 
+    def restart(self):
+        """Start anew at time zero, once what is resident at the start has been brought in."""
+        assert not len(self._queue)
+        self._clock.now = self._issue_free = self._link_free = self._asked = 0.0
+        self._ends.extend([0.0] * self._depth)
+
     def facts(self):
         return {"kind": "fake"}
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 import threading
 from collections import deque
 from dataclasses import dataclass
-from queue import Empty, SimpleQueue
+from queue import SimpleQueue
 
 from hideaway.hw.devices.base import Arrival, Copy, Transfer
 from hideaway.hw.devices.mover import CopyError, Mover
@@ -33,6 +33,9 @@ class _Part:
     copy: Copy | None = None
     failure: str | None = None
     ends_unit: bool = False
+
+
+_Unit = deque[_Part]
 
 
 class WorkerPool:
@@ -72,7 +75,7 @@ class WorkerPool:
         self._transfer_bytes = transfer_bytes
         self._retries = retries
         self._verify = verify
-        self._submitted: SimpleQueue[deque[_Part] | None] = SimpleQueue()
+        self._submitted: SimpleQueue[_Unit | None] = SimpleQueue()
         self._moved: SimpleQueue[_Part | None] = SimpleQueue()
         self._refusal: str | None = None
         self._movers: set[threading.Thread] = set()
@@ -105,7 +108,6 @@ class WorkerPool:
             if mover is None:
                 break
             mover.join()
-        self._fail_submitted("the device is closed")  # only what a mover dropped that was killed just now
         self._moved.put(None)
         self._settler.join()
 
@@ -118,47 +120,45 @@ class WorkerPool:
         for transfer in self.queue.fail_queued(sentence):
             self._report(self.queue.retire(transfer))
 
-    def _start_mover(self) -> None:
-        """Start a mover; when there is none and none can be started, everything fails. The lock is held."""
-        thread = threading.Thread(target=self._move_all, name="moves transfers", daemon=True)
+    def _start_mover(self, unit: _Unit | None = None) -> None:
+        """Start a mover, which may inherit a unit; without any mover everything fails. The lock is held."""
+        thread = threading.Thread(target=self._move_all, args=(unit,), name="moves transfers", daemon=True)
         self._movers.add(thread)
         try:
             thread.start()
         except RuntimeError as error:
             self._movers.discard(thread)
+            if unit:
+                self._submitted.put(unit)
             if not self._movers:
                 self._refusal = f"no thread could be started to move it ({error})"
                 self._fail_submitted(self._refusal)
                 self._fail_queued(self._refusal)
 
     def _fail_submitted(self, reason: str) -> None:
-        while True:
-            try:
-                unit = self._submitted.get_nowait()
-            except Empty:
-                return
-            for part in unit or ():
+        while not self._submitted.empty():
+            for part in self._submitted.get() or ():
                 part.failure = f"{self._name(part.piece.transfer)} was not moved: {reason}"
                 self._moved.put(part)
 
     # --- on a mover thread
 
-    def _move_all(self) -> None:
+    def _move_all(self, unit: _Unit | None) -> None:
         """Move units until told to stop; whatever else ends this thread, another takes over."""
-        unit: deque[_Part] | None = None
         reason = "its thread was killed"
         try:
-            while (unit := self._submitted.get()) is not None:
+            while unit is not None or (unit := self._submitted.get()) is not None:
                 while unit:
                     if self._move(unit[0]):
                         self._moved.put(unit.popleft())
+                unit = None
             self._submitted.put(None)  # for the other movers
         except BaseException as error:
             reason = f"its thread was killed by {type(error).__name__}"
         finally:
             self._leave(unit, reason)
 
-    def _leave(self, unit: deque[_Part] | None, reason: str) -> None:
+    def _leave(self, unit: _Unit | None, reason: str) -> None:
         """Take leave of the current mover; what it held goes to another, as one more failed attempt."""
         with self.lock:
             self._movers.discard(threading.current_thread())
@@ -167,9 +167,8 @@ class WorkerPool:
                     part.is_begun = False
                 if self._attempt_failed(unit[0], reason):
                     self._moved.put(unit.popleft())
-                self._submitted.put(unit)
-            if unit is not None or self._refusal is None:
-                self._start_mover()
+            if unit or self._refusal is None:
+                self._start_mover(unit)
 
     def _move(self, part: _Part) -> bool:
         """Make one attempt at a piece and return whether it has ended, well or badly."""

@@ -73,7 +73,6 @@ class Machine:
             device,
             self.scheduler,
             table,
-            clock,
             origin_seconds=device.now_seconds() - clock.now_seconds(),
             timeline=timeline,
             on_failure=self.failures.note,

@@ -12,7 +12,6 @@ from collections.abc import Callable
 
 from hideaway.hw.devices.base import Arrival, Transfer, TransferDevice
 from hideaway.hw.engine.slot_table import SlotTable
-from hideaway.hw.engine.work import Clock
 from hideaway.sim.commands import Band, Cancel, Command, Fetch, Promote, Stream
 from hideaway.sim.events import TransfersArrived, TransfersCancelled
 from hideaway.sim.masks import experts_of
@@ -45,7 +44,6 @@ class Transfers:
         device: TransferDevice,
         scheduler: Scheduler,
         table: SlotTable,
-        clock: Clock,
         *,
         origin_seconds: float,
         timeline: Timeline | None,
@@ -54,7 +52,6 @@ class Transfers:
         self._device = device
         self._scheduler = scheduler
         self._table = table
-        self._clock = clock
         self._origin = origin_seconds
         self._timeline = timeline
         self._on_failure = on_failure
@@ -65,9 +62,10 @@ class Transfers:
         self._dropped: dict[int, int] = {}
         self._since: dict[tuple[int, int], float] = {}
         self._link_end = 0.0
-        self._stalls: list[tuple[float, float]] = []
+        self._stalled = 0.0
         self._visiting = -1
         self._awaited = 0
+        self._asked = 0.0
         self._ready: deque[tuple[int, int]] = deque()
         self.fetched = 0
         self._to_stream: deque[int] = deque()
@@ -92,9 +90,9 @@ class Transfers:
 
     def begin_visit(self, layer: int, missing: int, now: float) -> None:
         """Sort arrivals of `missing` experts of a layer for `next_arrival` from now on. Changes state."""
-        self._visiting, self._awaited, self.fetched = layer, missing, 0
-        self._stalls.clear()
-        self._feed_stream(now)
+        self._visiting, self._awaited, self.fetched, self._asked = layer, missing, 0, now
+        self._stalled = 0.0
+        self._feed_stream()
 
     def next_arrival(self) -> tuple[int, int] | None:
         """Return (expert, slot) of an awaited expert that is there, None when none is; never blocks. Changes state."""
@@ -111,7 +109,7 @@ class Transfers:
         """Take back the slot of a streamed expert that has been computed, and stream the next. Changes state."""
         if self._table.is_staging(slot):
             self._table.give_back_staging(slot)
-            self._feed_stream(self._clock.now_seconds())
+            self._feed_stream()
 
     @property
     def awaits(self) -> bool:
@@ -121,7 +119,7 @@ class Transfers:
     def end_visit(self) -> float:
         """End the sorting for a visit and return for how long copies it waited for were not issued. Changes state."""
         self._visiting = -1
-        return sum(seconds for _, seconds in self._stalls)
+        return self._stalled
 
     def tell(self, now: float) -> None:
         """Tell the scheduler which prefetches have landed or failed since it was last told. Changes state."""
@@ -144,14 +142,14 @@ class Transfers:
             self._since[layer, expert] = now
         self._device.submit([Transfer(layer, expert, slot) for expert, slot in slots.items()], band)
 
-    def _feed_stream(self, now: float) -> None:
-        """Start streaming as many experts as there are free staging slots. Changes state."""
+    def _feed_stream(self) -> None:
+        """Start streaming as many experts as there are free staging slots; all were asked for at once. Changes state."""
         while self._to_stream:
             slot = self._table.take_staging()
             if slot is None:
                 return
             expert = self._to_stream.popleft()
-            self._since[self._visiting, expert] = now
+            self._since[self._visiting, expert] = self._asked
             self._device.submit([Transfer(self._visiting, expert, slot)], Band.ON_DEMAND)
 
     def _sort(self, arrivals: list[Arrival]) -> None:
@@ -196,7 +194,7 @@ class Transfers:
             self.busy_seconds += end - start
             idle = start - max(self._link_end, since)
             if idle > 0 and self._visiting >= 0 and arrival.band is Band.ON_DEMAND:
-                self._stalls.append((start, idle))
+                self._stalled += idle
             self._link_end = max(self._link_end, end)
             if self._timeline is not None:
                 self._timeline.add(

@@ -1,8 +1,9 @@
 """How the compiled kernel comes to be: the C++ in `native/`, the machine's own compiler, a folder of the user's cache.
 
-Needs a C++20 compiler (the one `CXX` names, else c++, g++ or clang++) and neither torch headers nor build tools. The library is
-named by a hash of sources, compiler version and flags, so a change of any of these builds anew and machines that
-share a home folder do not meet; it is compiled under another name and renamed, so a reader sees a whole one or none.
+Needs a C++20 compiler (the one `CXX` names, else c++, g++ or clang++) and neither torch headers nor build tools. The
+library is named by a hash of sources, compiler version and flags, so a change of any of these builds anew and
+machines that share a home folder do not meet; it is compiled under another name and renamed, so a reader sees a whole
+one or none.
 `compiled_kernel.py` loads it.
 """
 

@@ -39,17 +39,15 @@ class ExpertShape(ctypes.Structure):
     @classmethod
     def of(cls, layout: ExpertLayout) -> ExpertShape:
         """Return the shape of a layout's experts; absent parts have offset -1."""
-        parts = ("gate_up_blocks", "gate_up_scales", "gate_up_bias", "down_blocks", "down_scales", "down_bias")
-        offsets = [
-            layout.parts[name].offset if name in layout.parts else -1 for name in (*parts, "tensor_scales")
-        ]
+        names = [name for name, _ in cls._fields_[2:9]]
+        offsets = [layout.parts[name].offset if name in layout.parts else -1 for name in names]
         return cls(
             layout.hidden_size,
             layout.intermediate_size,
             *offsets,
             layout.expert_format == "nvfp4",
             layout.interleaved,
-            layout.activation == "gpt-oss",
+            layout.swiglu == "gpt-oss",
             GPT_OSS_LIMIT,
             GPT_OSS_ALPHA,
         )
@@ -123,7 +121,7 @@ def _library(variant: str | None) -> ctypes.CDLL:
     try:
         library = ctypes.CDLL(str(path))
     except OSError:
-        path.unlink(missing_ok=True)  # a file that a full disk or another system left; once more from the sources
+        path.unlink(missing_ok=True)  # left by a full disk or another system: once more from the sources
         path = build_kernel(variant)
         try:
             library = ctypes.CDLL(str(path))

@@ -13,9 +13,10 @@ however many threads: what a check that speculative decoding is lossless needs.
 
 from __future__ import annotations
 
+import mmap
 import os
 import warnings
-from typing import TYPE_CHECKING
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -28,8 +29,8 @@ from hideaway.hw.fp4.layouts import ExpertLayout
 from hideaway.hw.fp4.torch_lookup import linear_expert, lookup_weights
 from hideaway.sim.errors import InputError
 
-if TYPE_CHECKING:
-    from typing_extensions import Buffer
+ExpertBuffer = bytes | bytearray | memoryview | mmap.mmap | npt.NDArray[Any] | torch.Tensor
+"""What can hold an expert's bytes: anything contiguous in memory."""
 
 _ROWS_WITHOUT_QUESTION = 4
 """Rows that the few-rows kernel takes on every processor; no crossover is measured for them."""
@@ -82,7 +83,9 @@ class CpuExpert:
         self.threads = threads or len(os.sched_getaffinity(0))
         self.invariant = invariant
         self._shape = ExpertShape.of(layout)
-        self._kernel = None if compiled is False else _kernel_or_warning(self.threads, insist=compiled is True)
+        self._kernel: CompiledKernel | None = None
+        if compiled is not False:
+            self._kernel = _kernel_or_warning(self.threads, insist=compiled is True)
         self._crossover = crossover
         self._dense: DenseExpert | None = None
 
@@ -107,7 +110,7 @@ class CpuExpert:
             return "dense"
         return "few" if num_rows <= crossover.few_rows_at_most else "panel"
 
-    def forward(self, buffer: Buffer | torch.Tensor, rows: torch.Tensor) -> torch.Tensor:
+    def forward(self, buffer: ExpertBuffer, rows: torch.Tensor) -> torch.Tensor:
         """Return the expert's outputs, float32 (n, hidden).
 
         Parameters
@@ -156,7 +159,9 @@ class CpuExpert:
         if not self.invariant:
             return linear_expert(self.layout, expert, gate_up, down, rows)
         # Row by row: `linear` picks its order of summation by the number of rows.
-        return torch.cat([linear_expert(self.layout, expert, gate_up, down, row) for row in rows.split(1)])
+        return torch.cat(
+            [linear_expert(self.layout, expert, gate_up, down, row) for row in rows.unsqueeze(1)]
+        )
 
     def _measured(self, kernel: CompiledKernel) -> Crossover:
         if self._crossover is None:
@@ -183,7 +188,7 @@ def _kernel_or_warning(threads: int, *, insist: bool) -> CompiledKernel | None:
         return None
 
 
-def _bytes_of(buffer: Buffer | torch.Tensor, num_bytes: int) -> torch.Tensor | npt.NDArray[np.uint8]:
+def _bytes_of(buffer: ExpertBuffer, num_bytes: int) -> torch.Tensor | npt.NDArray[np.uint8]:
     """Return a view of a whole buffer that has at least `num_bytes`, as uint8."""
     if isinstance(buffer, torch.Tensor):
         if buffer.dtype != torch.uint8 or buffer.device.type != "cpu" or not buffer.is_contiguous():
@@ -211,8 +216,7 @@ def _bytes_of(buffer: Buffer | torch.Tensor, num_bytes: int) -> torch.Tensor | n
 def _address_of(whole: torch.Tensor | npt.NDArray[np.uint8]) -> int:
     if isinstance(whole, torch.Tensor):
         return whole.data_ptr()
-    address: int = whole.__array_interface__["data"][0]
-    return address
+    return int(whole.__array_interface__["data"][0])
 
 
 def _as_tensor(whole: torch.Tensor | npt.NDArray[np.uint8]) -> torch.Tensor:

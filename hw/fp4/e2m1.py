@@ -31,8 +31,9 @@ def round_to_codes(values: npt.NDArray[np.float32]) -> npt.NDArray[np.uint8]:
     magnitudes = np.abs(values)
     codes = np.zeros(values.shape, dtype=np.uint8)
     for code, midpoint in enumerate(_MIDPOINTS):
-        codes += (magnitudes >= midpoint) if code % 2 else (magnitudes > midpoint)
-    codes |= np.signbit(values).astype(np.uint8) << 3
+        above = magnitudes >= midpoint if code % 2 else magnitudes > midpoint
+        codes += above.view(np.uint8)
+    codes[np.signbit(values)] |= 8
     return codes
 
 

@@ -10,6 +10,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -116,8 +117,9 @@ def unpack_expert(layout: ExpertLayout, expert: Bytes) -> ExpertWeights:
     def bias(name: str, rows: slice, length: int) -> Floats:
         return _from_bfloat16(parts[name][rows]) if layout.has_bias else np.zeros(length, dtype=np.float32)
 
-    gate, up = (slice(0, None, 2), slice(1, None, 2)) if layout.interleaved else (slice(inner), slice(inner, None))
-    whole = slice(None)
+    gate, up, whole = slice(0, inner), slice(inner, None), slice(None)
+    if layout.interleaved:
+        gate, up = slice(0, None, 2), slice(1, None, 2)
     return ExpertWeights(
         gate=matrix("gate_up", gate, hidden, factors[0]),
         up=matrix("gate_up", up, hidden, factors[1]),
@@ -128,7 +130,7 @@ def unpack_expert(layout: ExpertLayout, expert: Bytes) -> ExpertWeights:
     )
 
 
-def part_views(layout: ExpertLayout, expert: Bytes) -> Mapping[str, npt.NDArray[np.generic]]:
+def part_views(layout: ExpertLayout, expert: Bytes) -> Mapping[str, npt.NDArray[Any]]:
     """Return each part as a view of the expert's bytes; bfloat16 as uint16 bits.
 
     Raises
@@ -141,7 +143,11 @@ def part_views(layout: ExpertLayout, expert: Bytes) -> Mapping[str, npt.NDArray[
             f"an expert of this layout is {layout.expert_bytes} uint8 but {expert.dtype} of shape {expert.shape} was "
             "given; pass the expert's own bytes"
         )
-    numpy_dtypes = {"uint8": np.dtype(np.uint8), "bfloat16": np.dtype("<u2"), "float32": np.dtype("<f4")}
+    numpy_dtypes: dict[str, np.dtype[Any]] = {
+        "uint8": np.dtype(np.uint8),
+        "bfloat16": np.dtype("<u2"),
+        "float32": np.dtype("<f4"),
+    }
     return MappingProxyType(
         {
             name: expert[part.span].view(numpy_dtypes[part.dtype]).reshape(part.shape)
@@ -211,5 +217,5 @@ def _to_bfloat16(values: Floats) -> npt.NDArray[np.uint16]:
     return rounded
 
 
-def _from_bfloat16(bits: npt.NDArray[np.generic]) -> Floats:
+def _from_bfloat16(bits: npt.NDArray[np.uint16]) -> Floats:
     return (bits.astype(np.uint32) << 16).view(np.float32)

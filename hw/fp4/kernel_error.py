@@ -60,8 +60,8 @@ def output_error_deviation(layout: ExpertLayout, expert: Bytes, rows: npt.ArrayL
     block = layout.block
     gate, gate_variance = _product(weights.gate, gate_scales, x, weights.gate_bias, way, block)
     up, up_variance = _product(weights.up, up_scales, x, weights.up_bias, way, block)
-    act = activate(gate, up, layout.activation)
-    if layout.activation == "gpt-oss":
+    act = activate(gate, up, layout.swiglu)
+    if layout.swiglu == "gpt-oss":
         gate, up = np.minimum(gate, GPT_OSS_LIMIT), np.clip(up, -GPT_OSS_LIMIT, GPT_OSS_LIMIT) + 1
     act_variance = (up * _SLOPE) ** 2 * gate_variance + gate**2 * up_variance
     _, variance = _product(weights.down, down_scales, act, weights.down_bias, way, block)

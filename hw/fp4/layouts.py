@@ -6,7 +6,7 @@ The parts follow one another without padding, so that an expert takes exactly `M
 |---|---|---|
 | gate_up_blocks | (2 · intermediate, blocks, block / 2) uint8 codes | all |
 | gate_up_scales | (2 · intermediate, blocks) uint8 | all |
-| gate_up_bias | (2 · intermediate,) bfloat16 | experts with biases |
+| gate_up_bias | (2 · intermediate,) bfloat16 | gpt-oss |
 | down_blocks, down_scales, down_bias | the same of (hidden, intermediate) | as above |
 | tensor_scales | (3,) float32 of gate, up, down | nvfp4 |
 
@@ -18,15 +18,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Protocol
 
 from hideaway.hw.fp4.fp4_tensor import block_of
 from hideaway.sim.errors import InputError
 
-ACTIVATIONS = ("gpt-oss", "silu")
-"""Clamped SwiGLU of gpt-oss; silu(gate) * up of Qwen3-MoE, OLMoE and Mixtral (`swiglu.py`)."""
+SWIGLU_KINDS = ("plain", "gpt-oss")
+"""plain: silu(gate) * up of Qwen3-MoE, OLMoE and Mixtral. gpt-oss: clamped, with biases, rows of gate and up
+alternate. `swiglu.py` has the formulas."""
 
 _ITEM_BYTES = {"uint8": 1, "bfloat16": 2, "float32": 4}
 
@@ -73,67 +74,70 @@ class ExpertLayout:
         Features in and out; features between.
     expert_format
         "mxfp4" or "nvfp4".
-    has_bias
-        Whether gate, up and down have bfloat16 biases.
-    activation
-        One of `ACTIVATIONS`.
-    interleaved
-        Whether rows of gate and up alternate.
+    swiglu
+        One of `SWIGLU_KINDS`.
     """
 
     hidden_size: int
     intermediate_size: int
     expert_format: str
-    has_bias: bool = False
-    activation: str = "silu"
-    interleaved: bool = False
-    block: int = field(init=False, repr=False)
+    swiglu: str = "plain"
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "block", block_of(self.expert_format))
+        block_of(self.expert_format)
         if self.hidden_size < 1 or self.intermediate_size < 1:
             raise InputError(
                 f"an expert of {self.hidden_size} by {self.intermediate_size} features cannot be; "
                 "both must be at least 1"
             )
-        if self.activation not in ACTIVATIONS:
+        if self.swiglu not in SWIGLU_KINDS:
             raise InputError(
-                f"activation is {self.activation!r} but must be one of {', '.join(ACTIVATIONS)}; choose one"
+                f"swiglu is {self.swiglu!r} but must be one of {', '.join(SWIGLU_KINDS)}; choose one"
             )
 
     @classmethod
-    def of(cls, model: ModelShape, *, activation: str | None = None) -> ExpertLayout:
-        """Return the layout of a model's routed experts.
+    def of(cls, model: ModelShape) -> ExpertLayout:
+        """Return the layout of a model's routed experts; which kind of SwiGLU they are is seen from their bytes.
 
-        Parameters
-        ----------
-        model
-            Shapes, stored format and bytes of one expert, from which biases are seen.
-        activation
-            One of `ACTIVATIONS`; by default "gpt-oss" where experts have biases, which among the models known here
-            only gpt-oss has, else "silu". "gpt-oss" has alternating rows of gate and up.
+        Only gpt-oss among the models known here has biases in its experts, so their bytes tell.
 
         Raises
         ------
         InputError
             The experts are not FP4, or their bytes are not those of a layout known here.
         """
-        for has_bias in (False, True):
-            chosen = activation or ("gpt-oss" if has_bias else "silu")
-            layout = cls(
+        layouts = [
+            cls(
                 hidden_size=model.hidden_size,
                 intermediate_size=model.expert_intermediate_size,
                 expert_format=model.expert_format,
-                has_bias=has_bias,
-                activation=chosen,
-                interleaved=chosen == "gpt-oss",
+                swiglu=kind,
             )
+            for kind in SWIGLU_KINDS
+        ]
+        for layout in layouts:
             if layout.expert_bytes == model.expert_bytes:
                 return layout
+        known = " or ".join(str(layout.expert_bytes) for layout in layouts)
         raise InputError(
             f"an expert of {model.hidden_size} by {model.expert_intermediate_size} in {model.expert_format} has "
-            f"{layout.expert_bytes} bytes with biases but the model says {model.expert_bytes}; correct the model"
+            f"{known} bytes but the model says {model.expert_bytes}; correct the model"
         )
+
+    @property
+    def block(self) -> int:
+        """Weights that share a scale."""
+        return block_of(self.expert_format)
+
+    @property
+    def has_bias(self) -> bool:
+        """Whether gate, up and down have bfloat16 biases."""
+        return self.swiglu == "gpt-oss"
+
+    @property
+    def interleaved(self) -> bool:
+        """Whether rows of gate and up alternate."""
+        return self.swiglu == "gpt-oss"
 
     @cached_property
     def parts(self) -> Mapping[str, Part]:

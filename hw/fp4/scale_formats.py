@@ -17,8 +17,9 @@ _E4M3_LARGEST_BYTE = 0x7E
 
 
 def _e8m0_values() -> npt.NDArray[np.float32]:
-    exponents = np.arange(E8M0_LARGEST + 1) - E8M0_BIAS
-    return np.append(np.ldexp(np.float32(1.0), exponents), np.float32(np.nan)).astype(np.float32)
+    values = np.full(256, np.nan, dtype=np.float32)
+    values[: E8M0_LARGEST + 1] = np.ldexp(1.0, np.arange(E8M0_LARGEST + 1) - E8M0_BIAS)
+    return values
 
 
 def _e4m3_values() -> npt.NDArray[np.float32]:
@@ -28,7 +29,8 @@ def _e4m3_values() -> npt.NDArray[np.float32]:
     significand = np.where(exponent == 0, mantissa, mantissa + 8).astype(np.float64)
     magnitude = np.ldexp(significand, np.maximum(exponent, 1) - 10)
     magnitude[(byte & 0x7F) == 0x7F] = np.nan
-    return np.where(byte >= 128, -magnitude, magnitude).astype(np.float32)
+    values: npt.NDArray[np.float32] = np.where(byte >= 128, -magnitude, magnitude).astype(np.float32)
+    return values
 
 
 E8M0_VALUES = _e8m0_values()

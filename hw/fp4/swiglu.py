@@ -14,22 +14,27 @@ import numpy.typing as npt
 
 from hideaway.hw.fp4.expert_weights import ExpertWeights
 
+Floats = npt.NDArray[Any]
+"""Any float type; results have that of the arguments."""
+
 GPT_OSS_LIMIT = 7.0
 GPT_OSS_ALPHA = 1.702
 
 
-def activate(gate: npt.NDArray[Any], up: npt.NDArray[Any], activation: str) -> npt.NDArray[Any]:
-    """Return the activation of gate and up in their own float type; `activation` as in `layouts.ACTIVATIONS`."""
-    if activation == "gpt-oss":
+def activate(gate: Floats, up: Floats, swiglu: str) -> Floats:
+    """Return the activation of gate and up in their own float type; `swiglu` as in `layouts.SWIGLU_KINDS`."""
+    if swiglu == "gpt-oss":
         gate = np.minimum(gate, gate.dtype.type(GPT_OSS_LIMIT))
         up = np.clip(up, -GPT_OSS_LIMIT, GPT_OSS_LIMIT)
-        return (up + 1) * (gate * _sigmoid(GPT_OSS_ALPHA * gate))
-    return gate * _sigmoid(gate) * up
+        clamped: Floats = (up + 1) * (gate * _sigmoid(GPT_OSS_ALPHA * gate))
+        return clamped
+    plain: Floats = gate * _sigmoid(gate) * up
+    return plain
 
 
 def swiglu_expert(
-    weights: ExpertWeights, rows: npt.ArrayLike, activation: str, dtype: type[np.floating[Any]] = np.float64
-) -> npt.NDArray[Any]:
+    weights: ExpertWeights, rows: npt.ArrayLike, swiglu: str, dtype: type[np.floating[Any]] = np.float64
+) -> Floats:
     """Return one expert's outputs, (rows, hidden), computed in `dtype` throughout.
 
     Parameters
@@ -38,18 +43,19 @@ def swiglu_expert(
         The expert.
     rows
         (rows, hidden).
-    activation
-        One of `layouts.ACTIVATIONS`.
+    swiglu
+        One of `layouts.SWIGLU_KINDS`.
     dtype
         float64 for a reference, float32 to see what rounding does.
     """
     x = np.asarray(rows, dtype=dtype)
     gate = x @ weights.gate.T.astype(dtype) + weights.gate_bias.astype(dtype)
     up = x @ weights.up.T.astype(dtype) + weights.up_bias.astype(dtype)
-    inner = activate(gate, up, activation)
-    return inner @ weights.down.T.astype(dtype) + weights.down_bias.astype(dtype)
+    inner = activate(gate, up, swiglu)
+    outputs: Floats = inner @ weights.down.T.astype(dtype) + weights.down_bias.astype(dtype)
+    return outputs
 
 
-def _sigmoid(z: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    half = np.tanh(z / 2)  # no overflow for large |z|, unlike 1 / (1 + exp(-z))
+def _sigmoid(z: Floats) -> Floats:
+    half: Floats = np.tanh(z / 2)  # no overflow for large |z|, unlike 1 / (1 + exp(-z))
     return (1 + half) / 2

@@ -60,16 +60,16 @@ def linear_expert(
     products = linear(rows.to(gate_up.dtype), gate_up).float()
     if layout.has_bias:
         products += _gate_first(layout, _part(layout, expert, "gate_up_bias")).float()
-    gate, up = products.split(layout.intermediate_size, dim=1)
-    outputs = linear(activate(gate, up, layout.activation).to(down.dtype), down).float()
+    gate, up = products.chunk(2, dim=1)
+    outputs = linear(activate(gate, up, layout.swiglu).to(down.dtype), down).float()
     if layout.has_bias:
         outputs += _part(layout, expert, "down_bias").float()
     return outputs
 
 
-def activate(gate: torch.Tensor, up: torch.Tensor, activation: str) -> torch.Tensor:
+def activate(gate: torch.Tensor, up: torch.Tensor, swiglu: str) -> torch.Tensor:
     """Return the activation of `swiglu.py` on tensors."""
-    if activation == "gpt-oss":
+    if swiglu == "gpt-oss":
         gate = gate.clamp(max=GPT_OSS_LIMIT)
         up = up.clamp(-GPT_OSS_LIMIT, GPT_OSS_LIMIT)
         return (up + 1) * (gate * torch.sigmoid(GPT_OSS_ALPHA * gate))

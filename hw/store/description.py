@@ -9,16 +9,24 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+from hideaway.hw.fp4.fp4_tensor import BLOCK_OF
+from hideaway.hw.fp4.layouts import ACTIVATIONS, ExpertLayout
 from hideaway.sim.errors import InputError
-from hideaway.sim.inputs.bounded import bounded_whole, dataclass_from, json_list, nonempty_text, one_of
+from hideaway.sim.inputs.bounded import (
+    bounded_whole,
+    dataclass_from,
+    flag,
+    json_list,
+    nonempty_text,
+    one_of,
+)
 from hideaway.sim.inputs.models.architecture import MAX_EXPERTS, MAX_LAYERS
 from hideaway.sim.inputs.models.attention import MAX_WIDTH
 
 PAGE_BYTES = 4096
 """Experts start at and are padded to multiples of this: what direct reads want, whatever the sector size."""
 
-EXPERT_FORMATS = ("mxfp4", "nvfp4")
-SWIGLU_KINDS = ("plain", "gpt-oss")
+EXPERT_FORMATS = tuple(BLOCK_OF)
 MAX_EXPERT_BYTES = 2**40
 
 DTYPES = {"uint8": ("U8", 1), "bfloat16": ("BF16", 2), "float32": ("F32", 4)}
@@ -62,8 +70,8 @@ class StoreDescription:
         Where the weights come from, one sentence.
     expert_format : {"mxfp4", "nvfp4"}
         How weight matrices are stored.
-    swiglu : {"plain", "gpt-oss"}
-        plain: rows of gate, then rows of up. gpt-oss: rows of gate and up alternate, clamped, with biases.
+    activation, interleaved, has_bias
+        How gate and up meet, whether their rows alternate, and whether there are biases: as in `ExpertLayout`.
     num_layers, num_experts, top_k, hidden_size, expert_intermediate_size : int
         L, E, k and the widths of an expert. Layers without routed experts are not counted.
     layer_indices : tuple of int
@@ -75,7 +83,9 @@ class StoreDescription:
     model: str
     source: str
     expert_format: str
-    swiglu: str
+    activation: str
+    interleaved: bool
+    has_bias: bool
     num_layers: int
     num_experts: int
     top_k: int
@@ -88,7 +98,9 @@ class StoreDescription:
         nonempty_text("model", self.model, 200)
         nonempty_text("source", self.source)
         one_of("expert_format", self.expert_format, EXPERT_FORMATS)
-        one_of("swiglu", self.swiglu, SWIGLU_KINDS)
+        one_of("activation", self.activation, ACTIVATIONS)
+        flag("interleaved", self.interleaved)
+        flag("has_bias", self.has_bias)
         bounded_whole("num_layers", self.num_layers, 1, MAX_LAYERS)
         bounded_whole("num_experts", self.num_experts, 1, MAX_EXPERTS)
         bounded_whole("top_k", self.top_k, 1, self.num_experts)
@@ -112,6 +124,30 @@ class StoreDescription:
     def total_bytes(self) -> int:
         """Bytes of all experts with their padding."""
         return self.num_layers * self.num_experts * self.stride_bytes
+
+    @property
+    def layout(self) -> ExpertLayout:
+        """The layout to compute experts with.
+
+        Raises
+        ------
+        InputError
+            The tensors stand elsewhere than this program's kernels look for them.
+        """
+        layout = ExpertLayout(
+            hidden_size=self.hidden_size,
+            intermediate_size=self.expert_intermediate_size,
+            expert_format=self.expert_format,
+            has_bias=self.has_bias,
+            activation=self.activation,
+            interleaved=self.interleaved,
+        )
+        if stored_tensors(layout) != self.tensors:
+            raise InputError(
+                f"the experts of {self.model} are laid out as {', '.join(tensor.name for tensor in self.tensors)}, not "
+                "as this program computes them; pack the model again"
+            )
+        return layout
 
     def position(self, layer: int, expert: int) -> int:
         """Return the running number of an expert: layer by layer, expert by expert."""
@@ -147,3 +183,11 @@ class StoreDescription:
                     f"{end}; list tensors in order of their offsets, without overlap"
                 )
             end = tensor.offset + tensor.bytes
+
+
+def stored_tensors(layout: ExpertLayout) -> tuple[StoredTensor, ...]:
+    """Return where the parts of a layout stand."""
+    return tuple(
+        StoredTensor(name=name, offset=part.offset, bytes=part.num_bytes, dtype=part.dtype, shape=part.shape)
+        for name, part in layout.parts.items()
+    )

@@ -118,7 +118,12 @@ def complaint_as_process(case: Case, folder: Path) -> str | None:
 
 
 def complaint(
-    case: Case, code: object, out: str, err: str, before: dict[str, tuple[int, int]], after: dict[str, tuple[int, int]]
+    case: Case,
+    code: object,
+    out: str,
+    err: str,
+    before: dict[str, tuple[int, int]],
+    after: dict[str, tuple[int, int]],
 ) -> str | None:
     found = []
     if code != 2:

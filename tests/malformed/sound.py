@@ -85,7 +85,9 @@ BM4 = {
     "expert_bytes": 13236480,
 }
 BM5 = {"python_row": dict(ROWS[2]), "cpp_row": dict(ROWS[2]), "rel_tol": 1e-6}
-BM4_RANGES = "range_name,count,total_duration_ms\n:dflash_draft,5,127.1\n:target_verify,5,300.2\ncpu_to_gpu,584,250\n"
+BM4_RANGES = (
+    "range_name,count,total_duration_ms\n:dflash_draft,5,127.1\n:target_verify,5,300.2\ncpu_to_gpu,584,250\n"
+)
 BM4_COPIES = "memcpy_kind,count,total_MB\n[CUDA memcpy Host-to-Device],822,18035.2\n"
 
 ARRIVALS = {
@@ -113,10 +115,14 @@ SHAREGPT = [
 ]
 
 RECORDING = [1, 3, 2, 5, 1, 4, 2]
-RECORDING_CSV = "round,acceptance_length\n" + "".join(f"{index},{length}\n" for index, length in enumerate(RECORDING))
+RECORDING_CSV = "round,acceptance_length\n" + "".join(
+    f"{index},{length}\n" for index, length in enumerate(RECORDING)
+)
 RATES = [0.8, 0.75, 0.7, 0.72]
 CUMULATIVE = [0.8, 0.6, 0.42, 0.3]
-RATES_CSV = "position,accept_rate\n" + "".join(f"{place},{rate}\n" for place, rate in enumerate(RATES, start=1))
+RATES_CSV = "position,accept_rate\n" + "".join(
+    f"{place},{rate}\n" for place, rate in enumerate(RATES, start=1)
+)
 
 ROUTER_FIT: dict[str, Any] = {
     "format": "hideaway-router-fit",

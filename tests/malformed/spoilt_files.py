@@ -64,7 +64,9 @@ def consumers() -> tuple[Consumer, ...]:
 
     def consumer(name: str, example: str, *argv: str, takes: tuple[str, ...] = ()) -> Consumer:
         file, data = known[example]
-        return Consumer(name, file, data, tuple(word.replace("FILE", file) for word in argv), (example, *takes))
+        return Consumer(
+            name, file, data, tuple(word.replace("FILE", file) for word in argv), (example, *takes)
+        )
 
     traces = ("arrivals", "mooncake", "sharegpt")
     return (
@@ -79,11 +81,38 @@ def consumers() -> tuple[Consumer, ...]:
         consumer("gates --bm3", "bm3", "gates", "--bm3", "FILE", "-o", "new.json"),
         consumer("gates --bm4", "bm4", "gates", "--bm4", "FILE"),
         consumer("gates --bm5", "bm4", "gates", "--bm5", "FILE", takes=("no file",)),
-        consumer("simulate --trace", "arrivals", *simulate, "--trace", "FILE", "--timeline", "new.jsonl", takes=traces),
+        consumer(
+            "simulate --trace",
+            "arrivals",
+            *simulate,
+            "--trace",
+            "FILE",
+            "--timeline",
+            "new.jsonl",
+            takes=traces,
+        ),
         consumer("simulate --trace jsonl", "mooncake", *simulate, "--trace", "FILE", takes=traces),
-        consumer("matrix --trace chats", "sharegpt", "matrix", "--trace", "FILE", "--out", "new", takes=traces),
+        consumer(
+            "matrix --trace chats",
+            "sharegpt",
+            "matrix",
+            "--requests",
+            "1",
+            "--trace",
+            "FILE",
+            "--out",
+            "new",
+            takes=traces,
+        ),
         consumer("simulate --acceptance replay", "recording", *simulate, "--acceptance", "replay:FILE"),
-        consumer("simulate --acceptance vector", "vector", *simulate, "--acceptance", "vector:FILE", takes=("vector table",)),
+        consumer(
+            "simulate --acceptance vector",
+            "vector",
+            *simulate,
+            "--acceptance",
+            "vector:FILE",
+            takes=("vector table",),
+        ),
         consumer("simulate --routing", "routing", *simulate, "--routing", "FILE", "-o", "new.json"),
         consumer("simulate --routing fit", "router fit", *simulate, "--routing", "fitted:FILE"),
         consumer("simulate --scenario", "scenario", "simulate", "--scenario", "FILE", "-o", "new.json"),
@@ -130,7 +159,9 @@ def _not_a_file(consumer: Consumer, rng: np.random.Generator) -> Spoilt:
 
 def _other_format(consumer: Consumer, rng: np.random.Generator) -> Spoilt:
     known = formats()
-    name = [name for name in known if name not in consumer.takes][rng.integers(len(known) - len(set(consumer.takes) & set(known)))]
+    name = [name for name in known if name not in consumer.takes][
+        rng.integers(len(known) - len(set(consumer.takes) & set(known)))
+    ]
     return "another format", known[name][1]
 
 
@@ -145,8 +176,15 @@ def _bytes_not_text(consumer: Consumer, rng: np.random.Generator) -> Spoilt:
     ]
     if consumer.is_text:
         flipped = data[:place] + bytes([data[place] | 0x80]) + data[place + 1 :]
-        inserted = data[:place] + (b"\xff", b"\xc0\xaf", b"\xed\xa0\x80", b"\x80")[rng.integers(4)] + data[place:]
-        choices += [("flipped byte", flipped), ("inserted byte", inserted), ("flipped byte", flipped), ("inserted byte", inserted)]
+        inserted = (
+            data[:place] + (b"\xff", b"\xc0\xaf", b"\xed\xa0\x80", b"\x80")[rng.integers(4)] + data[place:]
+        )
+        choices += [
+            ("flipped byte", flipped),
+            ("inserted byte", inserted),
+            ("flipped byte", flipped),
+            ("inserted byte", inserted),
+        ]
     return choices[rng.integers(len(choices))]
 
 
@@ -169,7 +207,12 @@ def _not_json(consumer: Consumer, rng: np.random.Generator) -> Spoilt:
         ("deep nesting", "[" * (100_000 + int(rng.integers(1000)))),
         ("deep nesting", '{"a":' * 50_000 + "1" + "}" * (50_000 + int(rng.integers(1000)))),
         ("long number", text.replace(": ", ": " + "9" * 5000, 1) if ": " in text else "[" + "9" * 5000 + "]"),
-        ("Python", repr(json.loads(text.splitlines()[0] if consumer.file.endswith(".jsonl") else text)).replace("'", "`")),
+        (
+            "Python",
+            repr(json.loads(text.splitlines()[0] if consumer.file.endswith(".jsonl") else text)).replace(
+                "'", "`"
+            ),
+        ),
     ]
     if '"' not in text:
         choices = [choice for choice in choices if choice[0] not in ("single quotes", "Python")]

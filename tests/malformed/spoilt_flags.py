@@ -14,10 +14,60 @@ from tests.malformed import sound
 from tests.malformed.case import Case, Content, Folder, device
 from tests.malformed.spoilt_scenarios import CHOICES, FIELDS, FLAGS
 
-WHOLE_JUNK = ("abc", "1.5", "", " ", "1e3", "0x10", "nan", "inf", "½", "1,000", "1 2", "9" * 5000, "None", "true", "-", "0b1", "1_", "二")
-NUMBER_JUNK = ("abc", "", " ", "1,5", "0x1p3", "nan", "inf", "-inf", "1e999", "1..2", "½", "None", "true", "1e", "--5", "9" * 400, "50%")
+WHOLE_JUNK = (
+    "abc",
+    "1.5",
+    "",
+    " ",
+    "1e3",
+    "0x10",
+    "nan",
+    "inf",
+    "½",
+    "1,000",
+    "1 2",
+    "9" * 5000,
+    "None",
+    "true",
+    "-",
+    "0b1",
+    "1_",
+    "二",
+)
+NUMBER_JUNK = (
+    "abc",
+    "",
+    " ",
+    "1,5",
+    "0x1p3",
+    "nan",
+    "inf",
+    "-inf",
+    "1e999",
+    "1..2",
+    "½",
+    "None",
+    "true",
+    "1e",
+    "--5",
+    "9" * 400,
+    "50%",
+)
 NEGATIVE = ("-1", "-1e300", "-1e-9")
-UNKNOWN_FLAGS = ("--bogus", "--Model", "--block_size", "--verbose", "-x", "-Z9", "--no-such-flag=3", "---model", "--jsonl", "--é", "--=1", "--seeds")
+UNKNOWN_FLAGS = (
+    "--bogus",
+    "--Model",
+    "--block_size",
+    "--verbose",
+    "-x",
+    "-Z9",
+    "--no-such-flag=3",
+    "---model",
+    "--jsonl",
+    "--é",
+    "--=1",
+    "--seeds",
+)
 EXTRA_WORDS = ("bogus", "gpt-oss-20b", "", "7", "a b", "é\n", "*")
 
 SIMULATE = ("simulate", "--requests", "1")
@@ -46,7 +96,9 @@ def _pick(choices: tuple[str, ...] | list[str], rng: np.random.Generator) -> str
 
 def _flag_case(kind: str, base: tuple[str, ...], flag: str, value: str, *names: str) -> Case:
     """Return a case with the value joined to its flag, so that one that starts with a dash stays a value."""
-    return Case(f"flag:{kind}", (*base, f"--{flag}={value}"), (), (f"--{flag}", flag.replace("-", "_"), *names))
+    return Case(
+        f"flag:{kind}", (*base, f"--{flag}={value}"), (), (f"--{flag}", flag.replace("-", "_"), *names)
+    )
 
 
 def _scenario_number(rng: np.random.Generator) -> Case:
@@ -56,9 +108,15 @@ def _scenario_number(rng: np.random.Generator) -> Case:
     kind, least, most = FIELDS[name]
     if kind == "whole":
         low, high = int(least), int(most)
-        texts = WHOLE_JUNK + tuple(str(value) for value in (low - 1, low - 7, -(10**12), high + 1, 2 * high + 5, 10**25, 10**400))
+        texts = WHOLE_JUNK + tuple(
+            str(value) for value in (low - 1, low - 7, -(10**12), high + 1, 2 * high + 5, 10**25, 10**400)
+        )
     else:
-        texts = NUMBER_JUNK + NEGATIVE + tuple(repr(float(value)) for value in (least * 0.9 or -0.1, most * 1.1, most * 1e6, 1e300))
+        texts = (
+            NUMBER_JUNK
+            + NEGATIVE
+            + tuple(repr(float(value)) for value in (least * 0.9 or -0.1, most * 1.1, most * 1e6, 1e300))
+        )
     return _flag_case("scenario number", base, name.replace("_", "-"), _pick(texts, rng))
 
 
@@ -66,30 +124,73 @@ def _scenario_choice(rng: np.random.Generator) -> Case:
     base = (SIMULATE, HEADROOM, MATRIX)[rng.integers(3)]
     name = _pick([name for name in CHOICES if base is not MATRIX or name not in MATRIX_ONLY_HAS], rng)
     words = ("", "nope", "LRU ", "b1", "none,all", "7", "é", "fp3", "a" * 3000)
-    return _flag_case("scenario choice", base, name.replace("_", "-"), _pick(words, rng), name.replace("_", " "))
+    return _flag_case(
+        "scenario choice", base, name.replace("_", "-"), _pick(words, rng), name.replace("_", " ")
+    )
 
 
 def _flag_with_value(rng: np.random.Generator) -> Case:
     base = (SIMULATE, MATRIX, GATES, MODELS, HIDE_TERMS)[rng.integers(5)]
-    names = ["json"] if base in (GATES, MODELS, HIDE_TERMS) else ["json", *(name for name in FLAGS if name != "open_loop")]
-    return _flag_case("switch with a value", base, _pick(names, rng).replace("_", "-"), _pick(("yes", "1", "true", "no"), rng))
+    names = (
+        ["json"]
+        if base in (GATES, MODELS, HIDE_TERMS)
+        else ["json", *(name for name in FLAGS if name != "open_loop")]
+    )
+    return _flag_case(
+        "switch with a value",
+        base,
+        _pick(names, rng).replace("_", "-"),
+        _pick(("yes", "1", "true", "no"), rng),
+    )
 
 
 def _unknown_flag(rng: np.random.Generator) -> Case:
     base = _some_base(rng)
     flag = _pick(UNKNOWN_FLAGS, rng)
-    return Case("flag:unknown", (*base, flag, *(["3"] if rng.integers(2) else [])), (), (flag.partition("=")[0],))
+    return Case(
+        "flag:unknown", (*base, flag, *(["3"] if rng.integers(2) else [])), (), (flag.partition("=")[0],)
+    )
 
 
 def _some_base(rng: np.random.Generator) -> tuple[str, ...]:
-    bases = (SIMULATE, HEADROOM, MATRIX, HIDE_SCENARIO, HIDE_TERMS, MODELS, PROFILE, GATES, ("models",), ("profile", "list"))
+    bases = (
+        SIMULATE,
+        HEADROOM,
+        MATRIX,
+        HIDE_SCENARIO,
+        HIDE_TERMS,
+        MODELS,
+        PROFILE,
+        GATES,
+        ("models",),
+        ("profile", "list"),
+    )
     return bases[rng.integers(len(bases))]
 
 
 def _missing_value(rng: np.random.Generator) -> Case:
     flags: dict[tuple[str, ...], tuple[str, ...]] = {
-        SIMULATE: ("--model", "--requests", "--set", "--scenario", "--timeline", "--perfetto", "-o", "--out", "--rate", "--seed"),
-        MATRIX: ("--block-size", "--concurrency", "--baselines", "--workers", "--plot-metric", "--out", "--trace"),
+        SIMULATE: (
+            "--model",
+            "--requests",
+            "--set",
+            "--scenario",
+            "--timeline",
+            "--perfetto",
+            "-o",
+            "--out",
+            "--rate",
+            "--seed",
+        ),
+        MATRIX: (
+            "--block-size",
+            "--concurrency",
+            "--baselines",
+            "--workers",
+            "--plot-metric",
+            "--out",
+            "--trace",
+        ),
         HEADROOM: ("--replications", "--share", "--most-users", "--plot", "--requests", "-o"),
         HIDE_TERMS: ("--published", "--plot", "--draft-seconds", "--model", "--seed", "--out"),
         MODELS: ("--expert-format", "--profile", "--context-tokens", "-o"),
@@ -103,12 +204,29 @@ def _missing_value(rng: np.random.Generator) -> Case:
 
 
 def _extra_word(rng: np.random.Generator) -> Case:
-    base = (SIMULATE, HEADROOM, HIDE_SCENARIO, HIDE_TERMS, MODELS, PROFILE, ("profile", "list"))[rng.integers(7)]
+    base = (SIMULATE, HEADROOM, HIDE_SCENARIO, HIDE_TERMS, MODELS, PROFILE, ("profile", "list"))[
+        rng.integers(7)
+    ]
     return Case("flag:word too many", (*base, _pick(EXTRA_WORDS, rng)), (), ("unrecognized arguments",))
 
 
 def _no_command(rng: np.random.Generator) -> Case:
-    words = ("", "simulates", "Simulate", "--bogus", "-v", "run", "sim ulate", "\n", "é", "help", "--Help", "profile show", "simulate\0", "a" * 4000)
+    words = (
+        "",
+        "simulates",
+        "Simulate",
+        "--bogus",
+        "-v",
+        "run",
+        "sim ulate",
+        "\n",
+        "é",
+        "help",
+        "--Help",
+        "profile show",
+        "simulate\0",
+        "a" * 4000,
+    )
     tail = ("", "--json", "--help")[rng.integers(3)]
     return Case("flag:no command", (_pick(words, rng), *filter(None, [tail])), (), ("there is no command",))
 
@@ -127,7 +245,9 @@ def _name(rng: np.random.Generator) -> Case:
     }  # fmt: skip
     flag = list(names)[rng.integers(len(names))]
     base = (SIMULATE, MATRIX, HEADROOM)[rng.integers(3)]
-    return _flag_case(f"unknown {flag}", base, flag, _pick(names[flag], rng), flag, "rate", "path", "persistence", "mixture")
+    return _flag_case(
+        f"unknown {flag}", base, flag, _pick(names[flag], rng), flag, "rate", "path", "persistence", "mixture"
+    )
 
 
 def _override(rng: np.random.Generator) -> Case:
@@ -138,7 +258,12 @@ def _override(rng: np.random.Generator) -> Case:
              "contention.link_slowdown=101", "Link.latency_seconds=1", "link.latency_seconds=1_0", "link.latency_seconds=0x1", "é=1",
              "link.latency_seconds=" + "9" * 5000, "a" * 5000 + "=1", "link.latency_seconds=1e-5\0")  # fmt: skip
     base = (SIMULATE, MATRIX, HEADROOM, PROFILE)[rng.integers(4)]
-    return Case("flag:parameter", (*base, "--set", _pick(texts, rng)), (), ("--set", "parameter", "link.", "memory.", "compute.", "contention."))
+    return Case(
+        "flag:parameter",
+        (*base, "--set", _pick(texts, rng)),
+        (),
+        ("--set", "parameter", "link.", "memory.", "compute.", "contention."),
+    )
 
 
 def _matrix_list(rng: np.random.Generator) -> Case:
@@ -183,19 +308,39 @@ def _hide_term(rng: np.random.Generator) -> Case:
 
 
 def _hide_count(rng: np.random.Generator) -> Case:
-    terms = {"num-layers": "4097", "num-experts": "65537", "top-k": "33", "block-size": "1025", "concurrency": "4097", "expert-bytes": "1" + "0" * 30}
-    scenario = {"block-size": "1025", "concurrency": "4097", "context-tokens": "1" + "0" * 15, "router-exact-depth": "25", "seed": "-5"}
+    terms = {
+        "num-layers": "4097",
+        "num-experts": "65537",
+        "top-k": "33",
+        "block-size": "1025",
+        "concurrency": "4097",
+        "expert-bytes": "1" + "0" * 30,
+    }
+    scenario = {
+        "block-size": "1025",
+        "concurrency": "4097",
+        "context-tokens": "1" + "0" * 15,
+        "router-exact-depth": "25",
+        "seed": "-5",
+    }
     alone = {name: text for name, text in terms.items() if name != "top-k"}
     base, most = ((HIDE_TERMS, terms), (HIDE_SCENARIO, scenario), (HIDE_NOMINAL, alone))[rng.integers(3)]
     flag = list(most)[rng.integers(len(most))]
     texts = (*WHOLE_JUNK, "-1", "-100", most[flag], "9" * 400)
     if flag not in ("context-tokens", "seed"):
         texts += ("0",)
-    return _flag_case("hide count", base, flag, _pick(texts, rng), "num_sequences", "--" + flag, "depth", "seed")
+    return _flag_case(
+        "hide count", base, flag, _pick(texts, rng), "num_sequences", "--" + flag, "depth", "seed"
+    )
 
 
 def _hide_combination(rng: np.random.Generator) -> Case:
-    required = ("--resident-fraction", "--draft-seconds", "--router-seconds", "--measured-h2d-bytes-per-second")
+    required = (
+        "--resident-fraction",
+        "--draft-seconds",
+        "--router-seconds",
+        "--measured-h2d-bytes-per-second",
+    )
     flag = _pick(required, rng)
     place = HIDE_TERMS.index(flag)
     combinations: tuple[tuple[tuple[str, ...], str], ...] = (
@@ -275,7 +420,13 @@ def _output(rng: np.random.Generator) -> Case:
     base = list(flags)[rng.integers(len(flags))]
     flag = _pick(flags[base], rng)
     ending = {"--plot": ".png", "--timeline": ".jsonl", "--perfetto": ".pftrace"}.get(flag, ".json")
-    paths = ["note.txt/new" + ending, "note.txt/deep/er/new" + ending, "", "a\0b" + ending, *filter(None, [device("null"), device("full")])]
+    paths = [
+        "note.txt/new" + ending,
+        "note.txt/deep/er/new" + ending,
+        "",
+        "a\0b" + ending,
+        *filter(None, [device("null"), device("full")]),
+    ]
     if base is MATRIX:
         paths += ["note.txt"]
     else:

@@ -28,6 +28,7 @@ WRONG = {
     "number": (*NOT_NUMBERS, "-1", "-0.001", "-1e300"),
     "signed": (*NOT_NUMBERS, "-1e300"),
     "whole": (*NOT_NUMBERS, "-1", "-1e300", "1.5", "0.25", "1e30"),
+    "place": (*NOT_NUMBERS, "-2", "-1e300", "1.5"),
     "flag": ("0", "1", '"true"', '""', "[]", "{}", "NaN", "1.5", DEEP),
     "text": ("true", "7", "1.5", "[]", '["a"]', "{}", "NaN", DEEP),
     "name": ("true", "7", "1.5", "[]", '["a"]', "{}", "NaN", DEEP, '""', '"\\u0000"', '"a\\nb"', '"\\ud800"',
@@ -76,7 +77,9 @@ class Document:
 
 def places(value: Any, path: Path = ()) -> list[Path]:
     found: list[Path] = [path]
-    members = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    members = (
+        value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    )
     for step, item in members:
         found += places(item, (*path, step))
     return found
@@ -132,18 +135,37 @@ def _texts(document: Document, path: Path) -> tuple[str, ...]:
 
 
 def _repeated_key(document: Document, rng: np.random.Generator) -> tuple[str, bytes, Path]:
-    objects = [path for path in places(document.value) if isinstance(at(document.value, path), dict) and at(document.value, path)]
+    objects = [
+        path
+        for path in places(document.value)
+        if isinstance(at(document.value, path), dict) and at(document.value, path)
+    ]
     if not objects:
         return _wrong_value(document, rng)
     path = objects[rng.integers(len(objects))]
     keys = list(at(document.value, path))
     key = keys[rng.integers(len(keys))]
-    grown = with_value(document.value, path, {**at(document.value, path), HOLE: at(document.value, path)[key]})
+    grown = with_value(
+        document.value, path, {**at(document.value, path), HOLE: at(document.value, path)[key]}
+    )
     return "repeated key", document.content(grown, key=key), (*path, key)
 
 
 def _wrong_top(document: Document, rng: np.random.Generator) -> tuple[str, bytes, Path]:
-    fragments = ("null", "7", '"x"', "true", "NaN", "[null]", "[[]]", '[{"a": 1}]', '["x", {}]', '{"a": {"b": []}}', "{}", "[7]")
+    fragments = (
+        "null",
+        "7",
+        '"x"',
+        "true",
+        "NaN",
+        "[null]",
+        "[[]]",
+        '[{"a": 1}]',
+        '["x", {}]',
+        '{"a": {"b": []}}',
+        "{}",
+        "[7]",
+    )
     if document.name in ("recording", "vector"):
         fragments = tuple(text for text in fragments if text != "[7]")
     return "wrong top level", fragments[rng.integers(len(fragments))].encode(), ()
@@ -199,7 +221,17 @@ def _profile(value: Any) -> Document:
             ("profile", "show", "card.json"),
             ("profile", "show", "card.json", "--json", "-o", "new.json"),
             ("models", "gpt-oss-20b", "--profile", "card.json", "-o", "new.json"),
-            ("simulate", "--requests", "1", "--profile", "card.json", "--timeline", "new.jsonl", "-o", "new.json"),
+            (
+                "simulate",
+                "--requests",
+                "1",
+                "--profile",
+                "card.json",
+                "--timeline",
+                "new.jsonl",
+                "-o",
+                "new.json",
+            ),
             ("matrix", "--requests", "1", "--profile", "card.json", "--workers", "1", "--out", "new"),
             ("hide", "--model", "gpt-oss-20b", "--profile", "card.json", "--plot", "new.png"),
         ),
@@ -218,9 +250,19 @@ def _model(value: Any) -> Document:
     def more(path: Path) -> tuple[str, ...]:
         if path[0] == "layer_kinds":
             return ("[]",) if len(path) == 1 else ('"half"', '"Full"', "null")
-        if path[0] == "stored" and isinstance(path[-1], str) and path[-1] != "stored" and path[-1] != "fp8_block":
+        if (
+            path[0] == "stored"
+            and isinstance(path[-1], str)
+            and path[-1] != "stored"
+            and path[-1] != "fp8_block"
+        ):
             return ('"int4"', '"FP8"')
-        return {"top_k": ("100000",), "hidden_size": ("0",), "format": ('"hideaway-profile"',), "version": ("2",)}.get(path[-1], ())
+        return {
+            "top_k": ("100000",),
+            "hidden_size": ("0",),
+            "format": ('"hideaway-profile"',),
+            "version": ("2",),
+        }.get(path[-1], ())
 
     def kinds(path: Path) -> str | None:
         if path[-1] in ("name", "source") or path[0] == "aliases" and len(path) == 2:
@@ -249,7 +291,14 @@ def _model(value: Any) -> Document:
 def _config() -> Document:
     whole = ("hidden_size", "intermediate_size", "num_hidden_layers", "num_local_experts", "num_experts_per_tok", "vocab_size",
              "num_attention_heads")  # fmt: skip
-    checked = (*whole, "num_key_value_heads", "head_dim", "tie_word_embeddings", "attention_bias", "layer_types")
+    checked = (
+        *whole,
+        "num_key_value_heads",
+        "head_dim",
+        "tie_word_embeddings",
+        "attention_bias",
+        "layer_types",
+    )
     return Document(
         "config",
         sound.HF_CONFIG,
@@ -261,7 +310,9 @@ def _config() -> Document:
         ),
         kinds=lambda path: None if len(path) == 1 and path[0] in checked else "",
         required=lambda path: len(path) == 1 and path[0] in whole,
-        more=lambda path: ('"wavy"', "7", "null", "{}") if path[0] == "layer_types" and len(path) == 2 else (),
+        more=lambda path: (
+            ('"wavy"', "7", "null", "{}") if path[0] == "layer_types" and len(path) == 2 else ()
+        ),
     )
 
 
@@ -310,13 +361,29 @@ def _benchmarks() -> tuple[Document, ...]:
     )  # fmt: skip
 
 
-_BM5_METRICS = ("acceptance_length_a", "route_ahead_prefetch_coverage", "wasted_prefetch_bytes", "output_tokens_per_second")
+_BM5_METRICS = (
+    "acceptance_length_a",
+    "route_ahead_prefetch_coverage",
+    "wasted_prefetch_bytes",
+    "output_tokens_per_second",
+)
 
 
 def _trace_commands(name: str) -> tuple[tuple[str, ...], ...]:
     return (
         ("simulate", "--trace", name, "--requests", "1", "-o", "new.json"),
-        ("simulate", "--trace", name, "--requests", "2", "--rate", "1", "--json", "--perfetto", "new.pftrace"),
+        (
+            "simulate",
+            "--trace",
+            name,
+            "--requests",
+            "2",
+            "--rate",
+            "1",
+            "--json",
+            "--perfetto",
+            "new.pftrace",
+        ),
         ("matrix", "--trace", name, "--requests", "1", "--workers", "1", "--out", "new"),
     )
 
@@ -328,7 +395,15 @@ def _mooncake() -> Document:
         sound.MOONCAKE,
         "requests.jsonl",
         _trace_commands("requests.jsonl"),
-        kinds=lambda path: "object" if len(path) == 1 else "signed" if path[1] == "timestamp" else None if path[1] in lengths else "",
+        kinds=lambda path: (
+            "object"
+            if len(path) == 1
+            else "signed"
+            if path[1] == "timestamp"
+            else None
+            if path[1] in lengths
+            else ""
+        ),
         null_is_wrong=lambda path: len(path) == 1 or path[1] != "hash_ids",
         required=lambda path: len(path) == 2 and path[1] != "hash_ids",
         more=lambda path: ("10000001",) if path[-1] in lengths else (),
@@ -402,4 +477,34 @@ def _router_fit() -> Document:
         required=lambda path: isinstance(path[-1], str),
         more=more,
         strict=True,
+    )
+
+
+def timeline_document() -> Document:
+    """Return a timeline, which no command reads: only `Timeline.read_jsonl` does. Its header may carry more keys."""
+    lines = [json.loads(line) for line in sound.TIMELINE.splitlines()]
+
+    def more(path: Path) -> tuple[str, ...]:
+        return {"format": ('"x"', '"hideaway-profile"'), "version": ("2", "0"), "track": ('"gpu"', '""', "null"),
+                "experts": ('"20"', '"0x"', '"0xg"', '"-0x1"', '"0x' + "f" * 5000 + '"'), "kind": ('""',), "band": ("3", "-2"),
+                "step": ("-2",), "layer": ("-2",), "bytes": (str(2**63),), "end_seconds": ("1e10",),
+                "start_seconds": ("1e10",)}.get(path[-1], ())  # fmt: skip
+
+    def kinds(path: Path) -> str | None:
+        if len(path) == 1:
+            return "object"
+        if path[1] in ("step", "layer", "band"):  # -1 stands for none
+            return "place"
+        return "signed" if path[1] == "value" else "" if path[1] == "seed" else None
+
+    return Document(
+        "timeline",
+        lines,
+        "run.jsonl",
+        ((),),
+        kinds=kinds,
+        null_is_wrong=lambda path: len(path) < 3 and path[-1] != "seed",
+        required=lambda path: len(path) == 2 and path[1] != "seed" and path != (1, "value"),
+        more=more,
+        lines=True,
     )

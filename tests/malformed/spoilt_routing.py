@@ -20,8 +20,32 @@ from tests.malformed.case import Case
 
 Arrays = dict[str, Any]
 COMMANDS = (
-    ("simulate", "--requests", "1", "--model", "shapes.json", "--slots", "4", "--routing", "rows.npz", "-o", "new.json"),
-    ("matrix", "--requests", "1", "--model", "shapes.json", "--routing", "rows.npz", "--workers", "1", "--out", "new"),
+    (
+        "simulate",
+        "--requests",
+        "1",
+        "--model",
+        "shapes.json",
+        "--slots",
+        "4",
+        "--routing",
+        "rows.npz",
+        "-o",
+        "new.json",
+    ),
+    (
+        "matrix",
+        "--requests",
+        "1",
+        "--model",
+        "shapes.json",
+        "--routing",
+        "rows.npz",
+        "--workers",
+        "1",
+        "--out",
+        "new",
+    ),
     ("hide", "--model", "shapes.json", "--profile", "rtx-5090", "--routing", "rows.npz", "-o", "new.json"),
 )
 OTHER_TYPES = ("float64", "float16", "complex128", "bool", "S4", "U3", "datetime64[s]")
@@ -57,12 +81,24 @@ def _objects(arrays: Arrays, rng: np.random.Generator) -> None:
 
 
 def _record_type(arrays: Arrays, rng: np.random.Generator) -> None:
-    arrays["expert_ids"] = np.zeros((40 + int(rng.integers(40)), 4), dtype=[("expert", "i4"), ("weight", "f4")])
+    arrays["expert_ids"] = np.zeros(
+        (40 + int(rng.integers(40)), 4), dtype=[("expert", "i4"), ("weight", "f4")]
+    )
 
 
 def _other_rank(arrays: Arrays, rng: np.random.Generator) -> None:
     ids = arrays["expert_ids"]
-    shapes = ((-1,), (40, -1), (2, 20, 4, 2), (40, 2, 4), (40, 8, 1), (80, 4, 1), (20, 4, 4), (40, 4, 2, 1), (80, 2, 2))
+    shapes = (
+        (-1,),
+        (40, -1),
+        (2, 20, 4, 2),
+        (40, 2, 4),
+        (40, 8, 1),
+        (80, 4, 1),
+        (20, 4, 4),
+        (40, 4, 2, 1),
+        (80, 2, 2),
+    )
     arrays["expert_ids"] = ids.reshape(shapes[rng.integers(len(shapes))])
 
 
@@ -116,7 +152,14 @@ def _wrong_lengths(arrays: Arrays, rng: np.random.Generator) -> None:
 
 
 def _wrong_phase(arrays: Arrays, rng: np.random.Generator) -> None:
-    wrong = (np.ones(39, np.int8), np.ones((40, 1), np.int8), np.ones(40), np.array(1), np.array(["decode"] * 40), np.ones(80, int))
+    wrong = (
+        np.ones(39, np.int8),
+        np.ones((40, 1), np.int8),
+        np.ones(40),
+        np.array(1),
+        np.array(["decode"] * 40),
+        np.ones(80, int),
+    )
     arrays["phase"] = wrong[rng.integers(len(wrong))]
 
 
@@ -180,7 +223,9 @@ def _odd_header(rng: np.random.Generator) -> bytes:
 
 
 def _odd_magic(rng: np.random.Generator) -> bytes:
-    member = bytearray(_npy((1, 0), b"{'descr': '|i1', 'fortran_order': False, 'shape': (40, 4, 2), }", bytes(320)))
+    member = bytearray(
+        _npy((1, 0), b"{'descr': '|i1', 'fortran_order': False, 'shape': (40, 4, 2), }", bytes(320))
+    )
     member[int(rng.integers(6))] ^= 0xFF
     version = ((0, 0), (9, 9), (255, 0))[rng.integers(3)]
     return _with_ids(bytes(member) if rng.integers(2) else _npy(version, b"{}", bytes(320)), rng)

@@ -36,7 +36,17 @@ FIELDS: dict[str, tuple[str, float, float]] = {
     "tpot_limit_seconds": ("number", 1e-6, 1e6),
 }
 """Kind, least and most of every number of a scenario, as `docs` and `--help` promise them."""
-CHOICES = ("expert_format", "baseline", "rejected_routing", "predictor", "eviction", "prefetch", "admission", "issue", "launch")
+CHOICES = (
+    "expert_format",
+    "baseline",
+    "rejected_routing",
+    "predictor",
+    "eviction",
+    "prefetch",
+    "admission",
+    "issue",
+    "launch",
+)
 TEXTS = ("model", "profile", "trace", "routing", "acceptance", *CHOICES)
 FLAGS = ("open_loop", "pageable", "verify_reuses_route")
 
@@ -71,16 +81,45 @@ CONFLICTS = ("rate = 2.0", "open_loop = true")
 def out_of_range(kind: str, least: float, most: float) -> tuple[str, ...]:
     if kind == "whole":
         low, high = int(least), int(most)
-        return tuple(str(value) for value in (low - 1, low - 10, -(10**15), high + 1, high * 3, 10**19, 10**30, 10**400))
-    return tuple(repr(float(value)) for value in (least - 1e-7, -1.0, -1e300, most * 1.01, most * 10, 1e18, 1e300))
+        return tuple(
+            str(value)
+            for value in (low - 1, low - 10, -(10**15), high + 1, high * 3, 10**19, 10**30, 10**400)
+        )
+    return tuple(
+        repr(float(value)) for value in (least - 1e-7, -1.0, -1e300, most * 1.01, most * 10, 1e18, 1e300)
+    )
 
 
 def spoilt_scenario(rng: np.random.Generator) -> Case:
     """Return a scenario file with one line wrong."""
-    ways = (_value, _value, _value, _value, _syntax, _syntax, _structure, _parameter, _unknown, _twice, _conflict, _choice)
+    ways = (
+        _value,
+        _value,
+        _value,
+        _value,
+        _syntax,
+        _syntax,
+        _structure,
+        _parameter,
+        _unknown,
+        _twice,
+        _conflict,
+        _choice,
+    )
     what, key, text = ways[rng.integers(len(ways))](rng)
     commands = [("simulate", "--scenario", "run.toml", "-o", "new.json")]
-    commands += [("simulate", "--scenario", "run.toml", "--json", "--timeline", "new.jsonl", "--perfetto", "new.pftrace")]
+    commands += [
+        (
+            "simulate",
+            "--scenario",
+            "run.toml",
+            "--json",
+            "--timeline",
+            "new.jsonl",
+            "--perfetto",
+            "new.pftrace",
+        )
+    ]
     if what != "wrong value":  # a matrix replaces block sizes and concurrencies
         commands.append(("matrix", "--scenario", "run.toml", "--workers", "1", "--out", "new"))
     argv = commands[rng.integers(len(commands))]
@@ -89,7 +128,11 @@ def spoilt_scenario(rng: np.random.Generator) -> Case:
 
 def with_line(line: str, *, instead_of: str | None = None) -> str:
     """Return the sound scenario with a line more, before the table of parameters."""
-    lines = [old for old in sound.SCENARIO.splitlines() if instead_of is None or not old.startswith(f"{instead_of} =")]
+    lines = [
+        old
+        for old in sound.SCENARIO.splitlines()
+        if instead_of is None or not old.startswith(f"{instead_of} =")
+    ]
     place = lines.index("[parameters]")
     return "\n".join([*lines[:place], line, *lines[place:]]) + "\n"
 
@@ -127,11 +170,26 @@ def _structure(rng: np.random.Generator) -> tuple[str, str, str]:
 def _parameter(rng: np.random.Generator) -> tuple[str, str, str]:
     line = PARAMETERS[rng.integers(len(PARAMETERS))]
     text = sound.SCENARIO.replace('"link.latency_seconds" = 1.2e-5\n', line + "\n")
-    return "wrong parameter", "parameter" if line.startswith('""') else line.partition(" =")[0].strip('"').partition(".")[0], text
+    return (
+        "wrong parameter",
+        "parameter" if line.startswith('""') else line.partition(" =")[0].strip('"').partition(".")[0],
+        text,
+    )
 
 
 def _unknown(rng: np.random.Generator) -> tuple[str, str, str]:
-    names = ("Requests", "block-size", "slot_fractions", '"model "', "timeline", "out", '""', "a" * 400, "json", "scenario")
+    names = (
+        "Requests",
+        "block-size",
+        "slot_fractions",
+        '"model "',
+        "timeline",
+        "out",
+        '""',
+        "a" * 400,
+        "json",
+        "scenario",
+    )
     name = names[rng.integers(len(names))]
     return "unknown key", "scenario key", with_line(f"{name} = 1")
 

@@ -45,10 +45,25 @@ def tables() -> dict[str, Table]:
     """Return every table; `needed` are the columns without which no format is left."""
 
     def trace(name: str, columns: dict[int, str], needed: tuple[int, ...]) -> Table:
-        beyond = tuple((column, text) for column, kind in columns.items() if kind == "whole" for text in ("10000001", "1e9"))
+        beyond = tuple(
+            (column, text)
+            for column, kind in columns.items()
+            if kind == "whole"
+            for text in ("10000001", "1e9")
+        )
         commands = (
             ("simulate", "--trace", "requests.csv", "--requests", "1", "-o", "new.json"),
-            ("simulate", "--trace", "requests.csv", "--requests", "2", "--rate", "1", "--timeline", "new.jsonl"),
+            (
+                "simulate",
+                "--trace",
+                "requests.csv",
+                "--requests",
+                "2",
+                "--rate",
+                "1",
+                "--timeline",
+                "new.jsonl",
+            ),
             ("matrix", "--trace", "requests.csv", "--requests", "1", "--workers", "1", "--out", "new"),
         )
         return Table(f"{name} trace", sound.ARRIVALS[name], "requests.csv", commands, columns, beyond, needed)
@@ -85,7 +100,9 @@ def _joined(rows: list[list[str]], separator: str = ",") -> str:
 
 
 def _cell(table: Table, rng: np.random.Generator) -> tuple[str, str]:
-    choices = [(column, text) for column, kind in table.columns.items() for text in CELLS[kind]] + list(table.more)
+    choices = [(column, text) for column, kind in table.columns.items() for text in CELLS[kind]] + list(
+        table.more
+    )
     column, text = choices[rng.integers(len(choices))]
     rows = table.rows()
     row = 1 + rng.integers(len(rows) - 1)

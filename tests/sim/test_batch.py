@@ -157,12 +157,23 @@ def test_a_request_that_can_never_fit_is_one_sentence():
         batch.join_line(1, 50, 43)
 
 
-@pytest.mark.parametrize("note", ["note_prefilled", "note_committed", "note_drafted"])
+def test_a_dropped_sequence_leaves_its_seat_and_its_memory():
+    batch = batch_of(seats=1)
+    batch.join_line(0, 10, 30)
+    batch.join_line(1, 20, 30)
+    batch.seat_waiting()
+    batch.drop(0)
+    assert (batch.running, batch.kv.used_bytes) == ({}, 0)
+    batch.seat_waiting()
+    assert list(batch.running) == [1]
+
+
+@pytest.mark.parametrize("note", ["note_prefilled", "note_committed", "note_drafted", "drop"])
 def test_a_sequence_that_does_not_run_cannot_advance(note):
     batch = batch_of()
     batch.join_line(0, 10, 10)
     with pytest.raises(IllegalEventError, match="sequence 0 is not running"):
-        getattr(batch, note)(*((0,) if note == "note_drafted" else (0, 1)))
+        getattr(batch, note)(*((0, 1) if note in ("note_prefilled", "note_committed") else (0,)))
 
 
 def test_committing_a_block_ends_its_draft():

@@ -18,6 +18,7 @@ from hideaway.sim.events import (
     LayersHit,
     Ready,
     RequestArrived,
+    RequestFailed,
     RouteDone,
     TransfersArrived,
     TransfersCancelled,
@@ -227,6 +228,12 @@ def test_a_request_joins_at_the_next_ready_not_in_the_middle_of_an_iteration():
     assert scheduler.handle(DraftDone(4.0, (0,))) == [Forward(((0, 4),), (1, 0, 10))]
 
 
+def test_a_request_that_cannot_go_on_leaves_the_others_running():
+    scheduler = started(scheduler_of(), 10, 10)
+    assert scheduler.handle(RequestFailed(1.0, 0)) == []
+    assert scheduler.handle(Ready(1.0)) == [Draft((1,))]
+
+
 def test_a_resident_model_is_counted_and_moves_nothing():
     scheduler = scheduler_of()
     assert scheduler.handle(LayersHit(0.0, (0b1, 0b11, 0b111))) == []
@@ -252,6 +259,7 @@ def test_a_request_without_a_token_on_either_side_is_refused(prompt, output):
         RouteDone(0.0, (9,), ((1, 1, 1),)),
         ForwardDone(0.0, ((9, 1),), None),
         ForwardDone(0.0, (), (9, 1)),
+        RequestFailed(0.0, 9),
         LayerDone(0.0, 0, 0),
         TransfersArrived(0.0, ((0, 0b1),)),
         TransfersCancelled(0.0, 0, 0b1),
