@@ -40,10 +40,10 @@ class RequestTimes:
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Service limits of goodput; the defaults are those of an interactive chat service.
+    """Service limits of goodput.
 
-    Source of the defaults: DistServe (Zhong et al., OSDI 2024, table 1) sets TTFT 0.2 to 4 s and TPOT 0.1 to 0.2 s
-    for chat; offloading is slower, so the loose ends are taken.
+    The defaults are this project's own choice of what a chat user of an offloaded model still accepts, not a
+    published standard; every table prints the limits in force.
     """
 
     ttft_seconds: float = 4.0

@@ -40,8 +40,6 @@ from hideaway.sim.masks import packed
 from hideaway.sim.policies.admission.base import AdmissionPolicy
 from hideaway.sim.request import Sequence
 
-_NOTHING: list[Command] = []
-
 
 @dataclass(frozen=True, slots=True)
 class SchedulerOptions:
@@ -114,27 +112,27 @@ class Scheduler:
 
     def _on_layer_done(self, event: LayerDone) -> list[Command]:
         self.cache.visit_done(event.layer, event.fetched)
-        return _NOTHING
+        return []
 
     def _on_layers_hit(self, event: LayersHit) -> list[Command]:
         self.cache.count_all_hits(event.needed)
-        return _NOTHING
+        return []
 
     def _on_transfers_arrived(self, event: TransfersArrived) -> list[Command]:
         self.cache.arrived(event.arrivals)
-        return _NOTHING
+        return []
 
     def _on_transfers_cancelled(self, event: TransfersCancelled) -> list[Command]:
         self.cache.cancelled(event.layer, event.experts)
-        return _NOTHING
+        return []
 
     def _on_request_arrived(self, event: RequestArrived) -> list[Command]:
         self.batch.join_line(event.seq_id, event.input_tokens, event.output_tokens)
-        return _NOTHING
+        return []
 
     def _on_request_failed(self, event: RequestFailed) -> list[Command]:
         self.batch.drop(event.seq_id)
-        return _NOTHING
+        return []
 
     def _on_ready(self, event: Ready) -> list[Command]:
         self.batch.seat_waiting()

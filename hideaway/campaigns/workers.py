@@ -77,8 +77,11 @@ def _pool(count: int) -> Iterator[ProcessPoolExecutor]:
             yield pool
         except BaseException as error:
             pool.shutdown(wait=False, cancel_futures=True)
-            for worker in set(multiprocessing.active_children()) - others:
+            workers = set(multiprocessing.active_children()) - others
+            for worker in workers:
                 worker.terminate()
+            for worker in workers:
+                worker.join()
             if isinstance(error, BrokenProcessPool):
                 raise HideawayError(
                     "a worker process was killed, most likely for lack of memory; ask for fewer --workers"

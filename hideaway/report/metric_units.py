@@ -8,7 +8,7 @@ _SUFFIXES = (
     ("tokens_per_second", "tokens/s"),
     ("goodput_at_slo", "tokens/s"),
     ("bytes_per_committed_token", "bytes/token"),
-    ("seconds_per_round", "s/round"),
+    ("seconds_per_forward", "s/forward"),
     ("_seconds", "s"),
     ("_bytes", "bytes"),
     ("length_a", "tokens/round"),

@@ -24,6 +24,7 @@ SUBCOMMANDS: dict[str, Subcommand] = {
         "hideaway.subcommands.headroom", "what holds a scenario back, what memory is worth, users served"
     ),
     "gates": Subcommand("hideaway.subcommands.gates", "judge result rows and the gates BM1 to BM5"),
+    "pack": Subcommand("hideaway.subcommands.pack", "pack a model's experts into a store, or check a store"),
     "models": Subcommand("hideaway.subcommands.models", "list models; show one and what fits on a card"),
     "profile": Subcommand("hideaway.subcommands.profile", "list hardware profiles; show one in full"),
 }

@@ -13,6 +13,7 @@ from collections.abc import Callable
 from hideaway.hw.devices.base import Arrival, Transfer, TransferDevice
 from hideaway.hw.engine.slot_table import SlotTable
 from hideaway.sim.commands import Band, Cancel, Command, Fetch, Promote, Stream
+from hideaway.sim.errors import HideawayError
 from hideaway.sim.events import TransfersArrived, TransfersCancelled
 from hideaway.sim.masks import experts_of
 from hideaway.sim.scheduler import Scheduler
@@ -103,7 +104,13 @@ class Transfers:
     def wait(self) -> None:
         """Block until an awaited expert is there, or none is awaited any more. Changes state."""
         while self._awaited and not self._ready:
-            self._sort(self._device.wait())
+            arrivals = self._device.wait()
+            if not arrivals:
+                raise HideawayError(
+                    f"layer {self._visiting} waits for experts {self._awaited:#x}, which are not on their way; this is a "
+                    "fault in the scheduler or the device"
+                )
+            self._sort(arrivals)
 
     def computed(self, slot: int) -> None:
         """Take back the slot of a streamed expert that has been computed, and stream the next. Changes state."""

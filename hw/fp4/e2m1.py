@@ -32,7 +32,7 @@ def round_to_codes(values: npt.NDArray[np.float32]) -> npt.NDArray[np.uint8]:
     codes = np.zeros(values.shape, dtype=np.uint8)
     for code, midpoint in enumerate(_MIDPOINTS):
         above = magnitudes >= midpoint if code % 2 else magnitudes > midpoint
-        codes += above.view(np.uint8)
+        np.add(codes, above.view(np.uint8), out=codes)
     codes[np.signbit(values)] |= 8
     return codes
 

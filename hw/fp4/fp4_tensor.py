@@ -86,7 +86,8 @@ def dequantise(tensor: Fp4Tensor) -> npt.NDArray[np.float32]:
     """
     table = E8M0_VALUES if tensor.format == "mxfp4" else E4M3_VALUES
     scales = table[tensor.scales] * np.float32(tensor.tensor_scale)
-    values = unpack_values(tensor.packed) * scales[..., None]
+    with np.errstate(over="ignore"):  # 6 * 2^127 is infinity in float32, as it is to everyone
+        values = unpack_values(tensor.packed) * scales[..., None]
     out, columns = tensor.shape
     return np.ascontiguousarray(values.reshape(out, -1)[:, :columns])
 

@@ -57,5 +57,5 @@ def swiglu_expert(
 
 
 def _sigmoid(z: Floats) -> Floats:
-    half: Floats = np.tanh(z / 2)  # no overflow for large |z|, unlike 1 / (1 + exp(-z))
-    return (1 + half) / 2
+    small: Floats = np.exp(-np.abs(z))  # at most 1, so nothing overflows
+    return np.where(z >= 0, np.ones_like(small), small) / (1 + small)

@@ -10,16 +10,9 @@ import math
 from dataclasses import dataclass
 
 from hideaway.hw.fp4.fp4_tensor import BLOCK_OF
-from hideaway.hw.fp4.layouts import ACTIVATIONS, ExpertLayout
+from hideaway.hw.fp4.layouts import SWIGLU_KINDS, ExpertLayout
 from hideaway.sim.errors import InputError
-from hideaway.sim.inputs.bounded import (
-    bounded_whole,
-    dataclass_from,
-    flag,
-    json_list,
-    nonempty_text,
-    one_of,
-)
+from hideaway.sim.inputs.bounded import bounded_whole, dataclass_from, json_list, nonempty_text, one_of
 from hideaway.sim.inputs.models.architecture import MAX_EXPERTS, MAX_LAYERS
 from hideaway.sim.inputs.models.attention import MAX_WIDTH
 
@@ -70,8 +63,8 @@ class StoreDescription:
         Where the weights come from, one sentence.
     expert_format : {"mxfp4", "nvfp4"}
         How weight matrices are stored.
-    activation, interleaved, has_bias
-        How gate and up meet, whether their rows alternate, and whether there are biases: as in `ExpertLayout`.
+    swiglu : {"plain", "gpt-oss"}
+        How gate and up lie and meet, and whether there are biases: as in `ExpertLayout`.
     num_layers, num_experts, top_k, hidden_size, expert_intermediate_size : int
         L, E, k and the widths of an expert. Layers without routed experts are not counted.
     layer_indices : tuple of int
@@ -83,9 +76,7 @@ class StoreDescription:
     model: str
     source: str
     expert_format: str
-    activation: str
-    interleaved: bool
-    has_bias: bool
+    swiglu: str
     num_layers: int
     num_experts: int
     top_k: int
@@ -98,9 +89,7 @@ class StoreDescription:
         nonempty_text("model", self.model, 200)
         nonempty_text("source", self.source)
         one_of("expert_format", self.expert_format, EXPERT_FORMATS)
-        one_of("activation", self.activation, ACTIVATIONS)
-        flag("interleaved", self.interleaved)
-        flag("has_bias", self.has_bias)
+        one_of("swiglu", self.swiglu, SWIGLU_KINDS)
         bounded_whole("num_layers", self.num_layers, 1, MAX_LAYERS)
         bounded_whole("num_experts", self.num_experts, 1, MAX_EXPERTS)
         bounded_whole("top_k", self.top_k, 1, self.num_experts)
@@ -138,9 +127,7 @@ class StoreDescription:
             hidden_size=self.hidden_size,
             intermediate_size=self.expert_intermediate_size,
             expert_format=self.expert_format,
-            has_bias=self.has_bias,
-            activation=self.activation,
-            interleaved=self.interleaved,
+            swiglu=self.swiglu,
         )
         if stored_tensors(layout) != self.tensors:
             raise InputError(

@@ -128,7 +128,7 @@ class CheckpointExperts:
     def _fused(self, names: dict[str, str], expert: int) -> tuple[Floats, Floats, Floats]:
         gate_up = self._checkpoint.floats(names["gate_up_proj"], expert)
         down = self._checkpoint.floats(_named(names, "down_proj"), expert)
-        if self._layout.activation == "gpt-oss":  # its BF16 matrices are (in, out)
+        if self._layout.swiglu == "gpt-oss":  # its BF16 matrices are (in, out)
             gate_up, down = gate_up.T, down.T
         if self._layout.interleaved:
             return gate_up[0::2], gate_up[1::2], down

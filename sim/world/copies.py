@@ -15,13 +15,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from hideaway.sim.costs import LinkCosts
+from hideaway.sim.errors import InputError
 from hideaway.sim.timeline import Timeline
 from hideaway.sim.world.host_store import HostStore
 
 
 @dataclass(frozen=True, slots=True)
 class LinkOptions:
-    """How copies are issued.
+    """How copies are issued. Checked when built.
 
     Parameters
     ----------
@@ -32,11 +33,23 @@ class LinkOptions:
         cancelled.
     chunk_bytes : int
         Longer copies are divided into chunks, between which a more urgent band may cut in; 0 keeps them whole.
+    streams : int
+        Copy streams, each holding one copy at a time. They share the bandwidth, so together they move bytes no
+        faster than one; what they hide is the latency of one copy behind the bytes of another. Copies get the
+        bandwidth in the order in which they were issued, as one copy engine a direction serves them.
     """
 
     batched: bool = False
     submitted_depth: int = 2
     chunk_bytes: int = 0
+    streams: int = 1
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.streams <= self.submitted_depth or self.chunk_bytes < 0:
+            raise InputError(
+                f"{self.streams} copy streams, {self.submitted_depth} submitted units and chunks of {self.chunk_bytes} "
+                "bytes were given; give 1 stream or more, at least as many units, and no negative chunk"
+            )
 
 
 class CopyEngine:
@@ -69,11 +82,13 @@ class CopyEngine:
         self._timeline = timeline
         self._issue_free = 0.0
         self._ends: deque[float] = deque([0.0] * options.submitted_depth, maxlen=options.submitted_depth)
+        self._streams: deque[float] = deque([0.0] * options.streams, maxlen=options.streams)
         self._whole_seconds = costs.copy_seconds(expert_bytes)
         self.expert_bytes = expert_bytes
         self.plain = not (
             options.batched
             or options.chunk_bytes
+            or options.streams > 1
             or costs.holds_issue_thread
             or store
             or timeline is not None
@@ -115,14 +130,18 @@ class CopyEngine:
         ends: list[float] = []
         for expert in experts:
             ready = 0.0 if begun or self._store is None else self._store.ready(layer, expert, pick)
-            start = max(issued, self.free_at, ready)
+            start = max(issued, self._streams[0], ready)
             if not ends:
                 self.issue_stall_seconds += max(0.0, issued - max(self.free_at, since, ready))
             seconds = costs.copy_seconds(num_bytes)
             if start < self.compute_busy_until:
                 seconds *= self._slowdown
+            shared = max(0.0, self.free_at - start)
+            if shared > 0.0:  # another stream still moves: only the latency runs beside it
+                seconds = max(seconds, shared + num_bytes / costs.bytes_per_second)
+            self.busy_seconds += seconds - shared
             self.free_at = start + seconds
-            self.busy_seconds += seconds
+            self._streams.append(self.free_at)
             ends.append(self.free_at)
             if self._timeline is not None:
                 self._timeline.add(

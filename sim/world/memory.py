@@ -57,8 +57,8 @@ def split_memory(scenario: Scenario, baseline: Baseline, costs: CostModel) -> Me
     kv_bytes = device - reserved - model.dense_bytes - drafter - slots_bytes - staging
     if kv_bytes <= 0:
         raise CapacityError(
-            f"{slots} expert slots per layer take {slots_bytes / GB:.1f} GB, which with {model.dense_bytes / GB:.1f} GB "
-            f"of dense weights, {drafter / GB:.1f} GB of drafter and {reserved / GB:.1f} GB reserved leaves nothing of "
+            f"{slots} expert slots per layer take {slots_bytes / GB:.1f} GB, which with "
+            f"{model.dense_bytes / GB:.1f} GB of dense weights, {drafter / GB:.1f} GB of drafter and {reserved / GB:.1f} GB reserved leaves nothing of "
             f"{device / GB:.1f} GB for KV caches; lower the slots or take a card with more memory"
         )
     return MemorySplit(slots, slots_bytes, model.dense_bytes, drafter, staging, reserved, kv_bytes)

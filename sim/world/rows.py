@@ -28,12 +28,11 @@ Range = tuple[int, int]
 class _Place:
     """Where one request stands in the trace."""
 
-    __slots__ = ("base", "draws", "first", "length", "position", "rounds")
+    __slots__ = ("draws", "first", "length", "position", "rounds")
 
     def __init__(self, first: int, length: int, draws: list[float]) -> None:
         self.first = first
         self.length = length
-        self.base = first
         self.position = 0
         self.rounds = 0
         self.draws = draws
@@ -78,7 +77,7 @@ class RowRouting:
     def block(self, seq_id: int, rows: int, accepted: int) -> list[Range]:
         """Return the ranges that a round of `rows` rows reads when `accepted` of them are kept; changes nothing."""
         place = self._places[seq_id]
-        start = place.base + place.position
+        start = place.first + place.position
         rejected = rows - accepted
         if rejected <= 0:
             return [(start, rows)]
@@ -94,7 +93,7 @@ class RowRouting:
     def kept(self, seq_id: int, accepted: int) -> Range:
         """Return the range of a round's committed rows; changes nothing."""
         place = self._places[seq_id]
-        return place.base + place.position, accepted
+        return place.first + place.position, accepted
 
     def prompt(self, seq_id: int, first_token: int, tokens: int, prompt_tokens: int) -> Range:
         """Return the range that a prefill chunk reads: the trace up to the request's place; changes nothing.
@@ -102,7 +101,7 @@ class RowRouting:
         A preempted request's prompt includes what it had generated, which it reads again.
         """
         place = self._places[seq_id]
-        end = place.base + place.position
+        end = place.first + place.position
         return (end - prompt_tokens + first_token) % self._num_tokens, tokens
 
     def advance(self, seq_id: int, tokens: int) -> None:

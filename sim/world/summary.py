@@ -127,7 +127,7 @@ def _time(world: FinishedWorld) -> dict[str, float]:
     seated, waited = world.scheduler.seated_rounds, world.scheduler.waited_rounds
     return {
         "exposed_seconds": visits.exposed_seconds,
-        "exposed_seconds_per_round": visits.exposed_seconds / forwards,
+        "exposed_seconds_per_forward": visits.exposed_seconds / forwards,
         "exposed_share": visits.exposed_seconds / busy if busy else 0.0,
         "issue_idle_seconds": visits.issue_idle_seconds,
         "sync_seconds": visits.sync_seconds,

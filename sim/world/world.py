@@ -104,7 +104,9 @@ def _make_link(scenario: Scenario, inputs: Inputs, timeline: Timeline | None) ->
         value = inputs.costs.profile.value
         seconds = value("ssd.latency_seconds") + expert_bytes / value("ssd.read_bytes_per_second")
         store = HostStore(scenario.page_cache_bytes // expert_bytes, seconds)
-    options = LinkOptions(scenario.issue == "batched", scenario.submitted_depth, scenario.chunk_bytes)
+    options = LinkOptions(
+        scenario.issue == "batched", scenario.submitted_depth, scenario.chunk_bytes, scenario.copy_streams
+    )
     copies = CopyEngine(
         inputs.costs.link,
         expert_bytes,

@@ -52,7 +52,8 @@ def test_the_cases_are_distinct_and_spread_over_everything_that_is_read():
     families = Counter(case.family for case in cases)
     assert {name: count for name, count in families.items() if count < 10} == {}
     assert set(families) == {
-        "profile", "model", "config", "rows", "bm2", "bm3", "bm4", "bm5", "mooncake", "sharegpt", "recording", "vector",
+        "profile", "model", "config", "rows", "bm2", "bm3", "bm4", "bm5", "mooncake", "sharegpt", "recording",
+        "vector",
         "conditional", "cumulative", "router fit", "hideaway trace", "lengths trace", "azure trace", "burstgpt trace",
         "recording table", "vector table", "range table", "copy table", "routing", "scenario", "flag", "file",
     }  # fmt: skip

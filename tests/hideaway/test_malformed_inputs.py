@@ -22,7 +22,6 @@ from tests.malformed.case import (
     SparseFile,
     complaint_as_process,
     complaint_in_process,
-    lay_out,
 )
 from tests.malformed.draw import malformed_cases
 from tests.malformed.spoilt_flags import HIDE_NOMINAL, SIMULATE
@@ -103,7 +102,8 @@ def test_what_made_a_run_endless_meaningless_or_fail_is_refused(flags, name, tmp
 @pytest.mark.parametrize(
     "flags",
     [
-        ("--latency-seconds", "-1"), ("--experts-per-layer", "nan"), ("--dense-share", "7"), ("--block-size", "0"), ("--concurrency=-3",),
+        ("--latency-seconds", "-1"), ("--experts-per-layer", "nan"), ("--dense-share", "7"),
+        ("--block-size", "0"), ("--concurrency=-3",),
         ("--expert-bytes", "9" * 30), ("--idle-link-seconds", "inf"),
     ],
 )  # fmt: skip
@@ -129,13 +129,18 @@ FILES: dict[str, tuple[tuple[str, ...], str, Content, str]] = {
     "more layers than can be simulated": (
         (*SIMULATE, "--model", "m.json"), "m.json", sound.text_of(large_model(4096, 64)), "experts"),
     "a router with as many sequences as tokens": (
-        (*SIMULATE, "--model", "qwen3-30b-a3b", "--routing", "fitted:r.json"), "r.json", sound.text_of(short_sequences()),
+        (*SIMULATE, "--model", "qwen3-30b-a3b", "--routing", "fitted:r.json"), "r.json",
+        sound.text_of(short_sequences()),
         "sequence_lengths"),
     "a file of two gibibytes": (("gates", "rows.json"), "rows.json", SparseFile(), "rows.json"),
     "a key twice": (("profile", "show", "p.json"), "p.json",
-                    sound.text_of(sound.PROFILES["rtx-5090"]).replace(b'"name":', b'"name": "other", "name":'), "'name' stands twice"),
-    "a TOML number of thousands of digits": (("simulate", "--scenario", "s.toml"), "s.toml", b"seed = " + b"9" * 5000, "s.toml"),
-    "a request of years": ((*SIMULATE, "--trace", "t.csv"), "t.csv", b"input_tokens,output_tokens\n20,1000000000000\n", "t.csv"),
+                    sound.text_of(sound.PROFILES["rtx-5090"]).replace(b'"name":',
+                                                                      b'"name": "other", "name":'),
+                                                                      "'name' stands twice"),
+    "a TOML number of thousands of digits": (("simulate", "--scenario", "s.toml"), "s.toml",
+                                             b"seed = " + b"9" * 5000, "s.toml"),
+    "a request of years": ((*SIMULATE, "--trace", "t.csv"), "t.csv",
+                           b"input_tokens,output_tokens\n20,1000000000000\n", "t.csv"),
     "requests of hours": (
         ("simulate", "--trace", "t.csv", "--requests", "10", "--prefill-chunk-tokens", "1"), "t.csv",
         b"input_tokens,output_tokens\n" + b"9000000,9000000\n" * 10, "layer visits"),
@@ -153,7 +158,7 @@ def test_files_that_ask_for_absurd_memory_or_time_are_refused(argv, file, conten
 def test_a_routing_trace_too_long_for_its_table_says_what_length_fits(monkeypatch):
     monkeypatch.setattr(union_table, "MAX_TABLE_BYTES", 8 * 2 * 8 * (128 + 30))
     ids = np.zeros((31, 2, 1), dtype=np.int16)
-    with pytest.raises(InputError, match="has 31 tokens, .* cut it to at most 30"):
+    with pytest.raises(InputError, match=r"has 31 tokens, .* cut it to at most 30"):
         UnionTable(RoutingTrace("long", ids, 8, 1, np.array([31]), "made for tests"))
     assert UnionTable(RoutingTrace("fits", ids[:30], 8, 1, np.array([30]), "made for tests")).num_tokens == 30
 

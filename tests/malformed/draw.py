@@ -16,7 +16,8 @@ from tests.malformed.spoilt_scenarios import spoilt_scenario
 from tests.malformed.spoilt_tables import spoilt_table, tables
 
 SEED = 1408
-DOCUMENTS = (*["profile"] * 3, *["model"] * 4, *["config"] * 2, *["rows"] * 3, "bm2", "bm3", "bm4", "bm5", *["mooncake"] * 2,
+DOCUMENTS = (*["profile"] * 3, *["model"] * 4, *["config"] * 2, *["rows"] * 3, "bm2", "bm3", "bm4", "bm5",
+             *["mooncake"] * 2,
              "sharegpt", "recording", "vector", "conditional", "cumulative", "router fit")  # fmt: skip
 
 
@@ -30,7 +31,8 @@ def _table(rng: np.random.Generator) -> Case:
 
 
 FAMILIES: tuple[Callable[[np.random.Generator], Case], ...] = (
-    _document, spoilt_flags, _document, spoilt_scenario, _document, spoilt_flags, spoilt_file, _table, _document, spoilt_routing,
+    _document, spoilt_flags, _document, spoilt_scenario, _document, spoilt_flags, spoilt_file, _table,
+    _document, spoilt_routing,
     spoilt_flags, spoilt_file,
 )  # fmt: skip
 """Dealt out in turn, so that any run of a few dozen cases holds some of each."""

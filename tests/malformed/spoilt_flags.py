@@ -10,7 +10,6 @@ from collections.abc import Callable
 
 import numpy as np
 
-from tests.malformed import sound
 from tests.malformed.case import Case, Content, Folder, device
 from tests.malformed.spoilt_scenarios import CHOICES, FIELDS, FLAGS
 
@@ -75,9 +74,12 @@ HEADROOM = ("headroom", "--replications", "2", "--workers", "1")
 MATRIX = ("matrix", "--requests", "1", "--block-size", "2", "--concurrency", "1", "--workers", "1")
 HIDE_SCENARIO = ("hide", "--model", "gpt-oss-20b", "--profile", "rtx-pro-6000")
 HIDE_TERMS = (
-    "hide", "--resident-fraction", "0.5", "--saturation", "1", "--total-expert-bytes", "14e9", "--draft-seconds", "0.06",
-    "--router-seconds", "0.02", "--measured-h2d-bytes-per-second", "50e9", "--num-layers", "24", "--expert-bytes", "13236480",
-    "--num-experts", "32", "--top-k", "4", "--block-size", "8", "--verify-seconds", "0.05", "--acceptance-length", "3",
+    "hide", "--resident-fraction", "0.5", "--saturation", "1", "--total-expert-bytes", "14e9",
+    "--draft-seconds", "0.06",
+    "--router-seconds", "0.02", "--measured-h2d-bytes-per-second", "50e9", "--num-layers", "24",
+    "--expert-bytes", "13236480",
+    "--num-experts", "32", "--top-k", "4", "--block-size", "8", "--verify-seconds", "0.05",
+    "--acceptance-length", "3",
     "--b0-seconds-per-token", "0.05",
 )  # fmt: skip
 HIDE_NOMINAL = HIDE_TERMS[: HIDE_TERMS.index("--num-layers")]
@@ -233,15 +235,21 @@ def _no_command(rng: np.random.Generator) -> Case:
 
 def _name(rng: np.random.Generator) -> Case:
     names = {
-        "model": ("gpt-oss-21b", "gpt oss 20b", "openai", ".", "..", "no/such", "", "é", "a" * 5000, "C:\\x", "gpt-oss-20b\0", "~"),
+        "model": ("gpt-oss-21b", "gpt oss 20b", "openai", ".", "..", "no/such", "", "é", "a" * 5000, "C:\\x",
+                  "gpt-oss-20b\0", "~"),
         "profile": ("rtx-5091", "h100", "", "..", "no/such", "a" * 5000, "rtx-5090.json", "rtx-5090\0"),
         "trace": ("azure", "Azure-conv", "", ".", "no/such.csv", "a" * 5000, "burstgpt", "azure-conv\0"),
-        "routing": ("replay:nope", "replay:", "fitted:", "fitted:nope", "fitted:no.json", "nope", "no.npz", "", ":", "replay:gpt-oss-120b-top2",
+        "routing": ("replay:nope", "replay:", "fitted:", "fitted:nope", "fitted:no.json", "nope", "no.npz",
+                    "", ":", "replay:gpt-oss-120b-top2",
                     "Replay:gpt-oss-20b", "fitted:a.json\0", "\0.npz", "replay:qwen3-30b-a3b-top6"),
-        "acceptance": ("constant:", "constant:abc", "constant:0.5", "constant:4097", "constant:nan", "constant:-1", "rate:1.5", "rate:-0.1",
-                       "rate:x", "rate:", "vector:", "vector:1.5,0.2", "vector:0.5,,0.2", "vector:nope", "vector:0.5,nan", "mixture:",
-                       "mixture:0.5", "mixture:1,2,3,4", "mixture:0.9,0.6,0.3,x", "mixture:0.9,0.6,0.3,1.1", "replay:", "replay:nope",
-                       "replay:.", "poisson:3", "3", "", "constant", "Constant:3", "vector:" + "0.5," * 5000, "replay:a\0"),
+        "acceptance": ("constant:", "constant:abc", "constant:0.5", "constant:4097", "constant:nan",
+                       "constant:-1", "rate:1.5", "rate:-0.1",
+                       "rate:x", "rate:", "vector:", "vector:1.5,0.2", "vector:0.5,,0.2", "vector:nope",
+                       "vector:0.5,nan", "mixture:",
+                       "mixture:0.5", "mixture:1,2,3,4", "mixture:0.9,0.6,0.3,x", "mixture:0.9,0.6,0.3,1.1",
+                       "replay:", "replay:nope",
+                       "replay:.", "poisson:3", "3", "", "constant", "Constant:3", "vector:" + "0.5," * 5000,
+                       "replay:a\0"),
     }  # fmt: skip
     flag = list(names)[rng.integers(len(names))]
     base = (SIMULATE, MATRIX, HEADROOM)[rng.integers(3)]
@@ -251,11 +259,16 @@ def _name(rng: np.random.Generator) -> Case:
 
 
 def _override(rng: np.random.Generator) -> Case:
-    texts = ("a", "=", "", "link.latency_seconds", "link.latency_seconds=", "link.latency_seconds=abc", "=1", "link.nope=1", "link.latency_seconds=-1",
-             "link.latency_seconds=3601", "link.latency_seconds=nan", "link.latency_seconds=inf", "link.latency_seconds=1e-5=2", "link.latency_seconds:1e-5",
-             "link.h2d_bytes_per_second=0", "link.h2d_bytes_per_second=1e-300", "link.h2d_bytes_per_second=999", "link.h2d_bytes_per_second=1e19",
-             "compute.flops_per_second=5e-324", "memory.read_bytes_per_second=1e-300", "memory.reserved_bytes=1e17", "memory.device_bytes=0",
-             "contention.link_slowdown=101", "Link.latency_seconds=1", "link.latency_seconds=1_0", "link.latency_seconds=0x1", "é=1",
+    texts = ("a", "=", "", "link.latency_seconds", "link.latency_seconds=", "link.latency_seconds=abc", "=1",
+             "link.nope=1", "link.latency_seconds=-1",
+             "link.latency_seconds=3601", "link.latency_seconds=nan", "link.latency_seconds=inf",
+             "link.latency_seconds=1e-5=2", "link.latency_seconds:1e-5",
+             "link.h2d_bytes_per_second=0", "link.h2d_bytes_per_second=1e-300",
+             "link.h2d_bytes_per_second=999", "link.h2d_bytes_per_second=1e19",
+             "compute.flops_per_second=5e-324", "memory.read_bytes_per_second=1e-300",
+             "memory.reserved_bytes=1e17", "memory.device_bytes=0",
+             "contention.link_slowdown=101", "Link.latency_seconds=1", "link.latency_seconds=1_0",
+             "link.latency_seconds=0x1", "é=1",
              "link.latency_seconds=" + "9" * 5000, "a" * 5000 + "=1", "link.latency_seconds=1e-5\0")  # fmt: skip
     base = (SIMULATE, MATRIX, HEADROOM, PROFILE)[rng.integers(4)]
     return Case(
@@ -268,8 +281,10 @@ def _override(rng: np.random.Generator) -> Case:
 
 def _matrix_list(rng: np.random.Generator) -> Case:
     lists = {
-        "--block-size": (("0",), ("-1",), ("8", "8"), ("4097",), ("8", "x"), ("1.5",), ("8,16",), ("9" * 5000,), ("8", "16", "0"), ("",)),
-        "--concurrency": (("0",), ("2", "2"), ("4097",), ("1e3",), ("2", "-4"), ("nan",), ("1", "2", "1"), ("10" * 20,), ("four",)),
+        "--block-size": (("0",), ("-1",), ("8", "8"), ("4097",), ("8", "x"), ("1.5",), ("8,16",),
+                         ("9" * 5000,), ("8", "16", "0"), ("",)),
+        "--concurrency": (("0",), ("2", "2"), ("4097",), ("1e3",), ("2", "-4"), ("nan",), ("1", "2", "1"),
+                          ("10" * 20,), ("four",)),
         "--baselines": (("B4",), ("b0",), ("B0", "B1", "ours"), ("",), ("B0,B1",), ("OURS ",)),
         "--workers": (("0",), ("-1",), ("two",), ("1.5",), ("",)),
         "--plot-metric": (("tokens",), ("",), ("ttft_seconds_p99",), ("Goodput_at_slo",)),
@@ -295,11 +310,16 @@ def _headroom_number(rng: np.random.Generator) -> Case:
 def _hide_term(rng: np.random.Generator) -> Case:
     beyond = {
         "resident-fraction": ("1.1", "2", *NEGATIVE), "saturation": ("1.1", "2", *NEGATIVE),
-        "total-expert-bytes": ("1e19", *NEGATIVE), "measured-h2d-bytes-per-second": ("0", "1e-300", "1e19", *NEGATIVE),
-        "draft-seconds": ("1e10", *NEGATIVE), "router-seconds": ("1e10", *NEGATIVE), "overlap-seconds": ("1e10", *NEGATIVE),
-        "experts-per-layer": ("33", "1e9", *NEGATIVE), "latency-seconds": ("1e10", *NEGATIVE), "issue-seconds": ("1e10", *NEGATIVE),
-        "batch-issue-seconds": ("1e10", *NEGATIVE), "idle-link-seconds": ("1e10", *NEGATIVE), "verify-seconds": ("1e10", *NEGATIVE),
-        "acceptance-length": ("0", "0.5", "9", *NEGATIVE), "b0-seconds-per-token": ("1e10", *NEGATIVE), "dense-share": ("1.1", *NEGATIVE),
+        "total-expert-bytes": ("1e19", *NEGATIVE), "measured-h2d-bytes-per-second": ("0", "1e-300", "1e19",
+                                                                                     *NEGATIVE),
+        "draft-seconds": ("1e10", *NEGATIVE), "router-seconds": ("1e10", *NEGATIVE),
+        "overlap-seconds": ("1e10", *NEGATIVE),
+        "experts-per-layer": ("33", "1e9", *NEGATIVE), "latency-seconds": ("1e10", *NEGATIVE),
+        "issue-seconds": ("1e10", *NEGATIVE),
+        "batch-issue-seconds": ("1e10", *NEGATIVE), "idle-link-seconds": ("1e10", *NEGATIVE),
+        "verify-seconds": ("1e10", *NEGATIVE),
+        "acceptance-length": ("0", "0.5", "9", *NEGATIVE), "b0-seconds-per-token": ("1e10", *NEGATIVE),
+        "dense-share": ("1.1", *NEGATIVE),
     }  # fmt: skip
     flag = list(beyond)[rng.integers(len(beyond))]
     if rng.integers(2):
@@ -371,7 +391,8 @@ def _hide_combination(rng: np.random.Generator) -> Case:
 
 def _models_profile(rng: np.random.Generator) -> Case:
     choices: tuple[tuple[tuple[str, ...], str], ...] = (
-        ((*MODELS, f"--context-tokens={_pick((*WHOLE_JUNK, '-1', '1000000001', '9' * 400), rng)}"), "--context-tokens"),
+        ((*MODELS, f"--context-tokens={_pick((*WHOLE_JUNK, '-1', '1000000001', '9' * 400), rng)}"),
+         "--context-tokens"),
         ((*MODELS, f"--expert-format={_pick(('fp3', '', 'MXFP4', 'int4'), rng)}"), "--expert-format"),
         (("models", _pick(("gpt-oss-21b", "", ".", "no/such", "a" * 5000), rng)), "model"),
         (("models", "--profile", "rtx-5090"), "NAME"),
@@ -392,13 +413,16 @@ def _models_profile(rng: np.random.Generator) -> Case:
 def _does_not_fit(rng: np.random.Generator) -> Case:
     """Return a scenario whose parts are sound but do not fit together or the device."""
     combinations: tuple[tuple[str, ...], ...] = (
-        ("--slots", "33"), ("--slots", "16384"), ("--slot-fraction", "1", "--baseline", _pick(("B0", "B1", "B2"), rng)),
+        ("--slots", "33"), ("--slots", "16384"), ("--slot-fraction", "1", "--baseline",
+                                                  _pick(("B0", "B1", "B2"), rng)),
         ("--model", "mixtral-8x7b", "--expert-format", "bf16", "--profile", "rtx-5090", "--slot-fraction", "0.9"),
         ("--drafter-parameters", f"{rng.integers(60, 9000)}e9"), ("--staging-slots", "16384"),
         ("--set", f"memory.device_bytes={rng.integers(5, 11)}e9"),
         ("--model", "qwen3-30b-a3b", "--routing", "replay:gpt-oss-20b"), ("--routing", "replay:gemma4-26b-a4b-top6"),
-        ("--requests", str(int(rng.integers(2001, 10**6)))), ("--trace", "sharegpt", "--requests", str(int(rng.integers(301, 10**6)))),
-        ("--rate", "1e-6", "--requests", "2000"), ("--concurrency", "2", "--rate", "1"), ("--concurrency", "2", "--open-loop"),
+        ("--requests", str(int(rng.integers(2001, 10**6)))), ("--trace", "sharegpt", "--requests",
+                                                              str(int(rng.integers(301, 10**6)))),
+        ("--rate", "1e-6", "--requests", "2000"), ("--concurrency", "2", "--rate", "1"),
+        ("--concurrency", "2", "--open-loop"),
         ("--rate", "1", "--open-loop"), ("--chunk-bytes", str(int(rng.integers(1, 65536)))),
         ("--timeline", "new.jsonl", "--perfetto", "new.jsonl"), ("-o", "new.json", "--timeline", "./new.json"),
     )  # fmt: skip
@@ -467,5 +491,4 @@ def spoilt_flags(rng: np.random.Generator) -> Case:
 
 def sound_command_lines() -> tuple[tuple[str, ...], ...]:
     """Return the command lines that are spoilt here, as they are before."""
-    assert sound.PROFILES
     return (SIMULATE, MATRIX, HIDE_SCENARIO, HIDE_TERMS, MODELS, PROFILE, GATES)

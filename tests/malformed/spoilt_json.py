@@ -192,7 +192,8 @@ def documents(rng: np.random.Generator) -> dict[str, Document]:
     models = [*sound.MODELS.values(), sound.TINY_MODEL, sound.TINY_MODEL]
     model = models[rng.integers(len(models))]
     return {document.name: document for document in (
-        _profile(profile), _model(model), _config(), _rows(), *_benchmarks(), _mooncake(), _sharegpt(), *_acceptances(),
+        _profile(profile), _model(model), _config(), _rows(), *_benchmarks(), _mooncake(), _sharegpt(),
+        *_acceptances(),
         _router_fit(),
     )}  # fmt: skip
 
@@ -204,7 +205,8 @@ def _profile(value: Any) -> Document:
     def more(path: Path) -> tuple[str, ...]:
         if path[-1] == "value":
             return beyond[value["parameters"][path[1]]["unit"]]
-        texts = {"unit": ('"second"', '"GB/s"'), "origin": ('"guessed"', '"Measured"'), "format": ('"hideaway-model"',),
+        texts = {"unit": ('"second"', '"GB/s"'), "origin": ('"guessed"', '"Measured"'),
+                 "format": ('"hideaway-model"',),
                  "version": ("0", "2", "1.5")}  # fmt: skip
         return texts.get(path[-1], ())
 
@@ -244,7 +246,8 @@ def _profile(value: Any) -> Document:
 
 
 def _model(value: Any) -> Document:
-    never_null = ("format", "version", "name", "source", "hidden_size", "vocab_size", "layer_kinds", "experts", "stored",
+    never_null = ("format", "version", "name", "source", "hidden_size", "vocab_size", "layer_kinds",
+                  "experts", "stored",
                   "count", "top_k", "intermediate_size")  # fmt: skip
 
     def more(path: Path) -> tuple[str, ...]:
@@ -265,7 +268,7 @@ def _model(value: Any) -> Document:
         }.get(path[-1], ())
 
     def kinds(path: Path) -> str | None:
-        if path[-1] in ("name", "source") or path[0] == "aliases" and len(path) == 2:
+        if path[-1] in ("name", "source") or (path[0] == "aliases" and len(path) == 2):
             return "name"
         return None
 
@@ -289,7 +292,8 @@ def _model(value: Any) -> Document:
 
 
 def _config() -> Document:
-    whole = ("hidden_size", "intermediate_size", "num_hidden_layers", "num_local_experts", "num_experts_per_tok", "vocab_size",
+    whole = ("hidden_size", "intermediate_size", "num_hidden_layers", "num_local_experts",
+             "num_experts_per_tok", "vocab_size",
              "num_attention_heads")  # fmt: skip
     checked = (
         *whole,
@@ -350,12 +354,14 @@ def _benchmarks() -> tuple[Document, ...]:
         return (("gates", flag, "bench.json"), ("gates", flag, "bench.json", "--json", "-o", "new.json"))
 
     return (
-        Document("bm2", sound.BM2, "bench.json", commands("--bm2"), more=lambda path: ("0",) if path[0] == "window_us" else ()),
+        Document("bm2", sound.BM2, "bench.json", commands("--bm2"),
+                 more=lambda path: ("0",) if path[0] == "window_us" else ()),
         Document("bm3", sound.BM3, "bench.json", commands("--bm3"), null_is_wrong=lambda path: len(path) > 1,
                  required=lambda path: True),
         Document("bm4", sound.BM4, "bench.json", commands("--bm4"),
                  more=lambda path: ("0",) if path[0] in ("num_rounds", "expert_bytes") else ()),
-        Document("bm5", sound.BM5, "bench.json", commands("--bm5"), required=lambda path: len(path) == 1 and path[0] != "rel_tol",
+        Document("bm5", sound.BM5, "bench.json", commands("--bm5"),
+                 required=lambda path: len(path) == 1 and path[0] != "rel_tol",
                  null_is_wrong=lambda path: len(path) == 1,
                  kinds=lambda path: None if len(path) == 1 or path[-1] in _BM5_METRICS else ""),
     )  # fmt: skip
@@ -441,7 +447,8 @@ def _acceptances() -> tuple[Document, ...]:
         Document("vector", sound.RATES, "accept.json", vector, null_is_wrong=lambda path: True, more=rates),
         Document("conditional", {"conditional": sound.RATES}, "accept.json", vector, null_is_wrong=lambda path: True,
                  required=lambda path: len(path) == 1, more=rates, strict=True),
-        Document("cumulative", {"cumulative": sound.CUMULATIVE}, "accept.json", vector, null_is_wrong=lambda path: True,
+        Document("cumulative", {"cumulative": sound.CUMULATIVE}, "accept.json", vector,
+                 null_is_wrong=lambda path: True,
                  required=lambda path: len(path) == 1,
                  more=lambda path: (*rates(path), "0.95") if path[-1] == 3 else rates(path), strict=True),
     )  # fmt: skip
@@ -486,7 +493,8 @@ def timeline_document() -> Document:
 
     def more(path: Path) -> tuple[str, ...]:
         return {"format": ('"x"', '"hideaway-profile"'), "version": ("2", "0"), "track": ('"gpu"', '""', "null"),
-                "experts": ('"20"', '"0x"', '"0xg"', '"-0x1"', '"0x' + "f" * 5000 + '"'), "kind": ('""',), "band": ("3", "-2"),
+                "experts": ('"20"', '"0x"', '"0xg"', '"-0x1"', '"0x' + "f" * 5000 + '"'), "kind": ('""',),
+                "band": ("3", "-2"),
                 "step": ("-2",), "layer": ("-2",), "bytes": (str(2**63),), "end_seconds": ("1e10",),
                 "start_seconds": ("1e10",)}.get(path[-1], ())  # fmt: skip
 

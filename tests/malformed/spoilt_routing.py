@@ -207,17 +207,22 @@ def _pickle(rng: np.random.Generator) -> bytes:
 
 def _claimed_shape(rng: np.random.Generator) -> bytes:
     """Have the header of the ids claim more than is there, up to more than any machine holds."""
-    shapes = ("(41, 4, 2)", "(10000000000000, 4, 2)", "(-40, 4, 2)", "(40, -4, -2)", f"({10**30}, 4, 2)", "(40.0, 4, 2)", "40",
-              "(True, 4, 2)", "(None,)", "((((40, 4, 2),),),)", "(40, 4, 2", "__import__('os')", "(4, 4, 2)*9")  # fmt: skip
+    shapes = ("(41, 4, 2)", "(10000000000000, 4, 2)", "(-40, 4, 2)", "(40, -4, -2)", f"({10**30}, 4, 2)",
+              "(40.0, 4, 2)", "40",
+              "(True, 4, 2)", "(None,)", "((((40, 4, 2),),),)", "(40, 4, 2", "__import__('os')",
+              "(4, 4, 2)*9")  # fmt: skip
     header = f"{{'descr': '|i1', 'fortran_order': False, 'shape': {shapes[rng.integers(len(shapes))]}, }}"
     return _with_ids(_npy((1, 0), header.encode(), sound.routing_arrays()["expert_ids"].tobytes()), rng)
 
 
 def _odd_header(rng: np.random.Generator) -> bytes:
     good = "{'descr': '|i1', 'fortran_order': False, 'shape': (40, 4, 2), }"
-    headers = ("", "{}", "[]", "None", good[:-3], good.replace("'descr'", "'type'"), good.replace("|i1", "|i3"), good.replace("|i1", "junk"),
-               good.replace("False", "'no'"), good.replace("(40, 4, 2)", "(40L, 4L, 2L)"), "(" * 5000, " " * 9000 + "x" * 9000,
-               good + ";import os", good.replace("'|i1'", "[('a', '|i1')]"), good.replace("'|i1'", "None"))  # fmt: skip
+    headers = ("", "{}", "[]", "None", good[:-3], good.replace("'descr'", "'type'"),
+               good.replace("|i1", "|i3"), good.replace("|i1", "junk"),
+               good.replace("False", "'no'"), good.replace("(40, 4, 2)", "(40L, 4L, 2L)"), "(" * 5000,
+               " " * 9000 + "x" * 9000,
+               good + ";import os", good.replace("'|i1'", "[('a', '|i1')]"),
+               good.replace("'|i1'", "None"))  # fmt: skip
     header = headers[rng.integers(len(headers))].encode()
     return _with_ids(_npy((1, 0), header, sound.routing_arrays()["expert_ids"].tobytes()), rng)
 

@@ -58,20 +58,27 @@ WRONG = {
     "flag": ("1", "0", '"yes"', "[]", "0.0", "{}", *DATES),
 }
 BROKEN_LINES = (
-    "block_size = ", "block_size 8", "= 3", "[unclosed", 'note = "no end', "note = 'no end", "requests = 08", "requests = 0x",
-    "requests = 1__0", "requests = _1", "slots = [1, 2", "slots = {a = 1", "slots = tru", "slots = True", "slots = None",
-    'a."b = 1', "a b = 1", "slots = 1 2", "slots = 1,", 'trace = """', 'trace = "\\q"', 'trace = "\\ud800"', "slots = +-1",
-    "slots = 1.e3", "slots = .5", "rate = 1e", "seed = 0b2", "<<<<<<< HEAD", "\x01", "\x00", "slots = 1\x7f", "{", "}", "]", ",",
+    "block_size = ", "block_size 8", "= 3", "[unclosed", 'note = "no end', "note = 'no end", "requests = 08",
+    "requests = 0x",
+    "requests = 1__0", "requests = _1", "slots = [1, 2", "slots = {a = 1", "slots = tru", "slots = True",
+    "slots = None",
+    'a."b = 1', "a b = 1", "slots = 1 2", "slots = 1,", 'trace = """', 'trace = "\\q"', 'trace = "\\ud800"',
+    "slots = +-1",
+    "slots = 1.e3", "slots = .5", "rate = 1e", "seed = 0b2", "<<<<<<< HEAD", "\x01", "\x00", "slots = 1\x7f",
+    "{", "}", "]", ",",
 )  # fmt: skip
 STRUCTURES = (
     "[extra]\na = 1\n", "[[parameters]]\n", '[parameters]\n"link.latency_seconds" = 1e-5\n', "[model]\nname = 'x'\n",
-    "[parameters.link]\nlatency_seconds = 1e-5\n", "[[extra]]\na = 1\n[[extra]]\nb = 1\n", "[requests]\n", "[slots]\nn = 1\n",
+    "[parameters.link]\nlatency_seconds = 1e-5\n", "[[extra]]\na = 1\n[[extra]]\nb = 1\n", "[requests]\n",
+    "[slots]\nn = 1\n",
 )  # fmt: skip
 PARAMETERS = (
-    '"link.nope" = 1.0', "link.latency_seconds = 1e-5", '"" = 1', '"link.latency_seconds" = -1', '"link.latency_seconds" = 3601',
+    '"link.nope" = 1.0', "link.latency_seconds = 1e-5", '"" = 1', '"link.latency_seconds" = -1',
+    '"link.latency_seconds" = 3601',
     '"link.latency_seconds" = "1e-5"', '"link.latency_seconds" = true', '"link.latency_seconds" = nan',
     '"link.latency_seconds" = inf', '"link.latency_seconds" = [1]', '"link.h2d_bytes_per_second" = 0',
-    '"link.h2d_bytes_per_second" = 1e-300', '"link.h2d_bytes_per_second" = 1e19', '"compute.flops_per_second" = 1e-300',
+    '"link.h2d_bytes_per_second" = 1e-300', '"link.h2d_bytes_per_second" = 1e19',
+    '"compute.flops_per_second" = 1e-300',
     '"memory.device_bytes" = 0', '"memory.reserved_bytes" = 1e17', '"contention.link_slowdown" = 101',
     '"ssd.latency_seconds" = 1979-05-27', '"host.round_trip_seconds" = ' + "9" * 400, '"Link.latency_seconds" = 1',
 )  # fmt: skip

@@ -13,13 +13,15 @@ from tests.malformed import sound
 from tests.malformed.case import Case
 from tests.malformed.spoilt_json import acceptance_commands
 
-WORDS = ("abc", "nan", "inf", "-inf", "NaN", "1e999", "", " ", "0x10", "1_0", "None", "null", "true", "1 2", "--3", "$5", "=1+1",
+WORDS = ("abc", "nan", "inf", "-inf", "NaN", "1e999", "", " ", "0x10", "1_0", "None", "null", "true", "1 2",
+         "--3", "$5", "=1+1",
          "٣", "½", "1.2.3", "1e", ".", "9" * 200, "5\x00", "12abc")  # fmt: skip
 CELLS = {
     "number": WORDS,
     "whole": (*WORDS, "1.5", "-1", "-0.5", "1e30"),
     "rate": (*WORDS, "1.5", "-0.1", "2"),
-    "date": ("yesterday", "2023-13-45 00:00:00", "2023-11-16 25:00:00", "18:17:03", "nan", "", "16.11.2023", "2023-11-16 18:17:61",
+    "date": ("yesterday", "2023-13-45 00:00:00", "2023-11-16 25:00:00", "18:17:03", "nan", "", "16.11.2023",
+             "2023-11-16 18:17:61",
              "1700158623.97", "2023-11-16T18:17:03+99:00"),
 }  # fmt: skip
 
@@ -74,7 +76,8 @@ def tables() -> dict[str, Table]:
         trace("lengths", {0: "whole", 1: "whole"}, (0, 1)),
         trace("azure", {0: "date", 1: "whole", 2: "whole"}, (0, 1, 2)),
         trace("burstgpt", {0: "number", 2: "whole", 3: "whole"}, (0, 2, 3)),
-        Table("recording table", sound.RECORDING_CSV, "accept.csv", acceptance_commands("replay", "accept.csv"), {1: "whole"},
+        Table("recording table", sound.RECORDING_CSV, "accept.csv",
+              acceptance_commands("replay", "accept.csv"), {1: "whole"},
               ((1, "0"), (1, "4097")), (1,)),
         Table("vector table", sound.RATES_CSV, "accept.csv", acceptance_commands("vector", "accept.csv"),
               {0: "whole", 1: "rate"}, ((0, "9"), (0, "0")), (0, 1)),

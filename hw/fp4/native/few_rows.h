@@ -129,7 +129,7 @@ struct RowSums {
 
 // out[r] = row (first + r) times output `output` of the matrix, without the format's per-tensor factor.
 template <class Format, int R>
-inline void few_products(const Matrix& matrix, int64_t output, const IntegerRows<Format>& rows, int64_t first,
+[[gnu::noinline]] void few_products(const Matrix& matrix, int64_t output, const IntegerRows<Format>& rows, int64_t first,
                          float (&out)[R]) {
     const uint8_t* codes = matrix.codes + output * matrix.codes_stride();
     const uint8_t* scales = matrix.scales + output * (matrix.columns / Format::kBlock);

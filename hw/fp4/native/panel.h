@@ -25,7 +25,7 @@ struct PanelScratch {
 // Weights [start, start + depth) of one output as float32, value * (scale * factor) with `factor` the format's
 // per-tensor one (1 in mxfp4); followed by zeros up to a multiple of 32.
 template <class Format>
-inline void decode(const Matrix& matrix, int64_t output, float factor, int64_t start, int64_t depth, float* to) {
+[[gnu::noinline]] void decode(const Matrix& matrix, int64_t output, float factor, int64_t start, int64_t depth, float* to) {
     constexpr int block = Format::kBlock;
     const int64_t row_blocks = matrix.columns / block;
     const uint8_t* codes = matrix.codes + output * matrix.codes_stride() + start / 2;
@@ -57,7 +57,7 @@ inline void decode(const Matrix& matrix, int64_t output, float factor, int64_t s
 
 // sums[r][o] += x[r] w[o] lane by lane over `depth` columns, R rows and kTile outputs.
 template <int R>
-inline void multiply(const float* x, int64_t x_stride, const float* tile, int64_t depth, float* sums,
+[[gnu::noinline]] void multiply(const float* x, int64_t x_stride, const float* tile, int64_t depth, float* sums,
                      int64_t sums_stride) {
     Float8 total[R][kTile];
     for (int r = 0; r < R; ++r)
@@ -82,7 +82,7 @@ struct Output {
 // out[r * kPanelOutputs + o] = row r times outputs[o]. x has `rows` rows of `x_stride` floats, zeros beyond the
 // columns up to a multiple of 32; rows <= kPanelRows.
 template <class Format>
-inline void panel_products(const Matrix& matrix, const Output* outputs, int count, const float* x, int64_t x_stride,
+[[gnu::noinline]] void panel_products(const Matrix& matrix, const Output* outputs, int count, const float* x, int64_t x_stride,
                            int rows, PanelScratch& scratch, float* out) {
     constexpr int64_t stride = kPanelOutputs * 8;
     float* sums = scratch.sums.data();

@@ -112,6 +112,9 @@ class Scenario:
     chunk_bytes: int = _option(
         0, "divide copies into chunks of this size; 0 keeps them whole", within=(0, 10**18)
     )
+    copy_streams: int = _option(
+        1, "copy streams: they share the bandwidth and hide each other's latency", within=(1, 16)
+    )
     staging_slots: int = _option(2, "slots for experts that are streamed and not kept", within=_SLOTS)
     pageable: bool = _option(False, "the expert store is in pageable memory")
     page_cache_bytes: int | None = _option(
@@ -146,6 +149,11 @@ class Scenario:
         if self.chunk_bytes and self.issue == "batched":
             raise InputError(
                 "chunk_bytes and batched issue were given together; a batch is not divided, choose one of them"
+            )
+        if self.copy_streams > self.submitted_depth:
+            raise InputError(
+                f"copy_streams is {self.copy_streams} but only {self.submitted_depth} copies may be on the device; "
+                "raise submitted_depth or use fewer streams"
             )
         if 0 < self.chunk_bytes < MIN_CHUNK_BYTES:
             raise InputError(

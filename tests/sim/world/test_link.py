@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from hideaway.sim.commands import Band
 from hideaway.sim.costs import LinkCosts
+from hideaway.sim.errors import InputError
 from hideaway.sim.masks import experts_of, mask_of
 from hideaway.sim.timeline import Timeline
 from hideaway.sim.world.copies import CopyEngine, LinkOptions
@@ -474,3 +475,18 @@ def test_a_train_of_copies_ends_as_the_running_sum_of_the_slower_of_issue_and_co
         assert ends == [(index + 1) * (issue + copy) for index in range(count)]
     else:
         assert ends == [issue + copy + index * max(issue, copy) for index in range(count)]
+
+
+@pytest.mark.parametrize("streams", [1, 2, 3])
+def test_streams_share_the_bandwidth_and_hide_latency(streams: int) -> None:
+    costs = LinkCosts(0.0, 0.0, 0.0, 2.0, 1.0, False)
+    copies = CopyEngine(costs, 10, LinkOptions(submitted_depth=4, streams=streams))
+    ends = [copies.copy(0, [1 << expert], 10, 0, 0.0, copies.pick_time(0.0))[0] for expert in range(4)]
+    step = 12.0 if streams == 1 else 10.0
+    assert ends == [12.0 + step * copy for copy in range(4)]
+    assert copies.busy_seconds == ends[-1]
+
+
+def test_more_streams_than_submitted_units_are_refused() -> None:
+    with pytest.raises(InputError, match="3 copy streams"):
+        LinkOptions(submitted_depth=2, streams=3)
