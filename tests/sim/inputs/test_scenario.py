@@ -92,7 +92,13 @@ def test_numbers_have_limits_that_are_told(name):
             Scenario(**{name: value})
     if name != "chunk_bytes":
         assert getattr(Scenario(**{name: kind(least)}), name) == least
-    assert getattr(Scenario(**{name: kind(most)}), name) == most
+    room = {"submitted_depth": 16} if name == "copy_streams" else {}
+    assert getattr(Scenario(**{name: kind(most)}, **room), name) == most
+
+
+def test_more_copy_streams_than_submitted_copies_are_refused():
+    with pytest.raises(InputError, match="copy_streams is 3 but only 2"):
+        Scenario(copy_streams=3)
 
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), -float("inf")])
