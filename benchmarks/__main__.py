@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import sys
 
-from benchmarks import matrix_time, visits
+from benchmarks import devices, fp4_experts, matrix_time, visits
 
-BENCHMARKS = {"visits": visits.report, "matrix": matrix_time.report}
+BENCHMARKS = {"visits": visits.report, "matrix": matrix_time.report, "fp4-experts": fp4_experts.report, "devices": devices.report}
 
 
 def main(names: list[str]) -> int:

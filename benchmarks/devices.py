@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import shutil
 import statistics
 import tempfile
 import time
@@ -30,11 +31,12 @@ from hideaway.hw.store.synthetic import SyntheticExperts
 from hideaway.sim.commands import Band
 from hideaway.sim.units import GB, MIB
 
-ROUNDS = 15
+ROUNDS = 60
 TOTAL_BYTES = 256 * MIB
+ROUND_BYTES = 64 * MIB  # short rounds, so that both ways of one meet the same machine
 BLOCK_BYTES = (MIB, 4 * MIB, 13_238_272, 16 * MIB)
 SHAPE = "gpt-oss-20b"
-OVERLAPPED_EXPERTS = 24
+OVERLAPPED_EXPERTS = 12
 ROWS = (1, 4, 8)
 PACED_BYTES_PER_SECOND = (1 * GB, 2 * GB, 4 * GB)
 
@@ -44,7 +46,9 @@ def report() -> None:
     with tempfile.TemporaryDirectory() as folder:
         _report_bandwidth(Path(folder))
         if importlib.util.find_spec("torch") is None:
-            note("overlap with computing is measured only where torch is installed: pip install 'hideaway[hw]'")
+            note(
+                "overlap with computing is measured only where torch is installed: pip install 'hideaway[hw]'"
+            )
         else:
             _report_overlap(Path(folder))
         _report_paced(Path(folder))
@@ -64,12 +68,13 @@ def _report_bandwidth(folder: Path) -> None:
                         os.preadv(descriptor, [arena.array(expert).data], store.offset_bytes(0, expert))  # noqa: B023
 
                 def through_device(order: list[int]) -> None:
-                    _move(device, order)  # noqa: B023
+                    _move(device, order)
 
-                samples = _rounds({"bare": bare, "device": through_device}, num_experts)
+                count = max(4, ROUND_BYTES // block_bytes)
+                samples = _rounds({"bare": bare, "device": through_device}, num_experts, count)
                 direct = device.facts()["direct"]
             os.close(descriptor)
-        rate = num_experts * store.stride_bytes / statistics.median(samples["bare"]) / GB
+        rate = count * store.stride_bytes / statistics.median(samples["bare"]) / GB
         shares = [bare / own for bare, own in zip(samples["bare"], samples["device"], strict=True)]
         lines.append((f"{block_bytes / MIB:.1f}", f"{rate:.2f}", *_quartiles(shares), str(direct)))
     columns = ("MiB a block", "bare O_DIRECT GB/s", "device / bare, median", "quartiles", "direct")
@@ -101,12 +106,14 @@ def _report_overlap(folder: Path) -> None:
                 "compute": compute_all,
                 "both": lambda order: _move(device, order, compute),  # noqa: B023
             }
-            samples = _rounds(ways, OVERLAPPED_EXPERTS)
+            samples = _rounds(ways, OVERLAPPED_EXPERTS, OVERLAPPED_EXPERTS)
             shares = [
                 max(read + compute / OVERLAPPED_EXPERTS, compute + read / OVERLAPPED_EXPERTS) / both
                 for read, compute, both in zip(*samples.values(), strict=True)
             ]
-            each = [f"{statistics.median(times) / OVERLAPPED_EXPERTS * 1e3:.2f}" for times in samples.values()]
+            each = [
+                f"{statistics.median(times) / OVERLAPPED_EXPERTS * 1e3:.2f}" for times in samples.values()
+            ]
             lines.append((num_rows, *each, *_quartiles(shares)))
     columns = ("rows", "read ms", "compute ms", "both ms", "share of ideal, median", "quartiles")
     title = f"reads beside 1-thread compute, {OVERLAPPED_EXPERTS} experts of {SHAPE} ({kernel.kernel_name} kernel)"
@@ -114,7 +121,7 @@ def _report_overlap(folder: Path) -> None:
 
 
 def _report_paced(folder: Path) -> None:
-    """What the emulated link really does: rate and fixed cost of a line through the times of its copies."""
+    """Print what the emulated link really does: rate and fixed cost of a line through the times of its copies."""
     lines = []
     for rate in PACED_BYTES_PER_SECOND:
         seconds: dict[int, float] = {}
@@ -130,17 +137,21 @@ def _report_paced(folder: Path) -> None:
                     seconds[store.stride_bytes] = (time.perf_counter() - start) / num_experts
                     lateness = max(lateness, float(str(device.facts()["worst_lateness_seconds"])))
         slope, fixed = np.polyfit(list(seconds), list(seconds.values()), 1)
-        lines.append((f"{rate / GB:.0f}", f"{1 / slope / GB:.3f}", f"{fixed * 1e6:.0f}", f"{lateness * 1e6:.0f}"))
+        lines.append(
+            (f"{rate / GB:.0f}", f"{1 / slope / GB:.3f}", f"{fixed * 1e6:.0f}", f"{lateness * 1e6:.0f}")
+        )
     columns = ("set GB/s", "found GB/s", "fixed microseconds a copy", "latest copy, microseconds late")
     print_table(columns, lines, title="emulated link (its speed is set, not measured)")
 
 
-def _rounds(ways: dict[str, Callable[[list[int]], None]], num_experts: int) -> dict[str, list[float]]:
-    """Return the seconds of each way by round, after one round that is not counted."""
+def _rounds(
+    ways: dict[str, Callable[[list[int]], None]], num_experts: int, count: int
+) -> dict[str, list[float]]:
+    """Return the seconds that each way takes for `count` experts, by round, after one round that is not counted."""
     rng = np.random.default_rng(1)
     samples: dict[str, list[float]] = {name: [] for name in ways}
     for number in range(ROUNDS + 1):
-        order = rng.permutation(num_experts).tolist()
+        order = sorted(rng.permutation(num_experts)[:count].tolist())  # as the experts of one submission go
         for name in list(ways) if number % 2 else reversed(list(ways)):
             start = time.perf_counter()
             ways[name](order)
@@ -151,7 +162,7 @@ def _rounds(ways: dict[str, Callable[[list[int]], None]], num_experts: int) -> d
 
 def _move(device: WorkerDevice, order: list[int], compute: Callable[[int], None] | None = None) -> None:
     """Bring experts of layer 0 into the slots of their own number, and compute each as it arrives."""
-    device.submit([Transfer(0, expert, expert) for expert in sorted(order)], Band.ON_DEMAND)
+    device.submit([Transfer(0, expert, expert) for expert in order], Band.ON_DEMAND)
     left = len(order)
     while left:
         for arrival in device.wait():
@@ -178,7 +189,9 @@ def _store_of(folder: Path, block_bytes: int) -> Iterator[ExpertStore]:
         hidden_size=1,
         expert_intermediate_size=1,
         layer_indices=(0,),
-        tensors=(StoredTensor(name="bytes", offset=0, bytes=block_bytes, dtype="uint8", shape=(block_bytes,)),),
+        tensors=(
+            StoredTensor(name="bytes", offset=0, bytes=block_bytes, dtype="uint8", shape=(block_bytes,)),
+        ),
     )
     words = np.random.SFC64(1)
     with StoreWriter(path, description) as writer:
@@ -188,7 +201,7 @@ def _store_of(folder: Path, block_bytes: int) -> Iterator[ExpertStore]:
     try:
         yield store
     finally:
-        store.data_path.unlink()
+        shutil.rmtree(path)
 
 
 def _quartiles(values: list[float]) -> tuple[str, str]:

@@ -8,7 +8,6 @@ use; a ratio is the median over rounds of two times of the same round, so that w
 from __future__ import annotations
 
 import importlib.util
-import os
 import statistics
 import time
 from collections.abc import Callable
@@ -28,7 +27,9 @@ def report() -> None:
     if importlib.util.find_spec("torch") is None:
         note("fp4 experts are timed only where torch is installed: pip install 'hideaway[hw]'")
         return
-    cores = len(os.sched_getaffinity(0))
+    from hideaway.hw.fp4.cpu_expert import available_threads
+
+    cores = available_threads()
     for model, expert_format in SHAPES:
         for threads in sorted({1, cores}):
             report_shape(model, expert_format, threads)

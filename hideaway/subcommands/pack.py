@@ -4,7 +4,8 @@
 in BF16, quantised here). --shape makes random FP4 weights of any model's shape, for timing. The store appears when it
 is complete; a full disk or Ctrl-C leaves nothing behind. --verify compares every expert with its checksum.
 
-examples:
+Examples
+--------
   hideaway pack --shape gpt-oss-20b --layers 2 --seed 7 -o experts-gpt-oss
   hideaway pack --model ./Qwen3-30B-A3B -o experts-qwen --expert-format nvfp4
 """
@@ -36,7 +37,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
     """Add the flags of `hideaway pack`."""
     what = parser.add_mutually_exclusive_group(required=True)
     what.add_argument("--model", metavar="DIR", help="folder of a Hugging Face checkpoint")
-    what.add_argument("--shape", metavar="NAME", help="random weights of the shape of this model (name or path)")
+    what.add_argument(
+        "--shape", metavar="NAME", help="random weights of the shape of this model (name or path)"
+    )
     what.add_argument("--verify", metavar="STORE", help="compare every expert of a store with its checksum")
     parser.add_argument(
         "--layers", type=int, metavar="N", help="only the first N layers with routed experts (default all)"

@@ -10,7 +10,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from itertools import cycle
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from hideaway.hw.devices.base import Transfer
 from hideaway.hw.devices.memory_reader import MemoryReader
@@ -40,10 +40,10 @@ class CudaDevice(WorkerDevice):
         Slots in device memory, one expert each.
     device_index : int
         Which CUDA device.
-    num_streams : int
-        Copy streams; units take turns on them.
-    options, retries
-        As for the disk device.
+    options : LinkOptions, optional
+        Batching, submitted depth, chunks, and copy streams, on which copies take turns.
+    retries : int
+        Attempts after the first before a transfer is reported as failed.
     progress : callable, optional
         Called once an expert while they are loaded.
 
@@ -59,16 +59,15 @@ class CudaDevice(WorkerDevice):
         num_slots: int,
         *,
         device_index: int = 0,
-        num_streams: int = 1,
         options: LinkOptions | None = None,
         retries: int = DEFAULT_RETRIES,
         progress: Callable[[], None] | None = None,
     ) -> None:
         torch = torch_with_cuda(device_index)
         whole_number("num_slots", num_slots, minimum=1)
-        self._num_streams = whole_number("num_streams", num_streams, minimum=1)
+        options = options or LinkOptions()
         self._cuda = _CudaMover(
-            torch, store, MemoryReader(store, progress=progress), num_slots, device_index, num_streams
+            torch, store, MemoryReader(store, progress=progress), num_slots, device_index, options.streams
         )
         super().__init__(
             self._cuda,
@@ -94,7 +93,6 @@ class CudaDevice(WorkerDevice):
             "kind": "cuda",
             **super().facts(),
             "device": self._cuda.name,
-            "streams": self._num_streams,
             "pinned": True,
         }
 
@@ -128,6 +126,11 @@ def torch_with_cuda(device_index: int) -> Any:  # noqa: ANN401
     return torch
 
 
+class _Events(NamedTuple):
+    start: torch.cuda.Event
+    end: torch.cuda.Event
+
+
 class _CudaMover:
     def __init__(
         self,
@@ -136,7 +139,7 @@ class _CudaMover:
         host: MemoryReader,
         num_slots: int,
         device_index: int,
-        num_streams: int,
+        streams: int,
     ) -> None:
         self._torch = torch
         self._store = store
@@ -156,7 +159,7 @@ class _CudaMover:
             raise InputError(
                 f"{num_slots} slots of {total:.2f} GB do not fit on {self.name}; ask for fewer"
             ) from error
-        self._streams = cycle([torch.cuda.Stream(self._device) for _ in range(num_streams)])
+        self._streams = cycle([torch.cuda.Stream(self._device) for _ in range(streams)])
         self._slot_free: dict[int, torch.cuda.Event] = {}
         self._reference = torch.cuda.Event(enable_timing=True)
         self._reference.record(torch.cuda.current_stream(self._device))
@@ -177,7 +180,7 @@ class _CudaMover:
     def now_seconds(self) -> float:
         return time.perf_counter()
 
-    def begin(self, piece: Piece) -> object:
+    def begin(self, piece: Piece) -> _Events:
         transfer, end_bytes = piece.transfer, piece.offset_bytes + piece.num_bytes
         source = self._host.tensor(transfer.layer, transfer.expert)[piece.offset_bytes : end_bytes]
         start, end = (self._torch.cuda.Event(enable_timing=True) for _ in range(2))
@@ -187,10 +190,9 @@ class _CudaMover:
             start.record(stream)
             self._slots[transfer.slot, piece.offset_bytes : end_bytes].copy_(source, non_blocking=True)
             end.record(stream)
-        return start, end
+        return _Events(start, end)
 
-    def end(self, piece: Piece, begun: object) -> tuple[float, float]:
-        assert isinstance(begun, tuple)
+    def end(self, piece: Piece, begun: _Events) -> tuple[float, float]:
         start, end = begun
         end.synchronize()
         return self._seconds(start), self._seconds(end)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import time
 
 from hideaway.hw.devices.direct_reader import DirectReader
-from hideaway.hw.devices.host_mover import HostMover
+from hideaway.hw.devices.host_mover import HostMover, Route
 from hideaway.hw.devices.mover import Reader
 from hideaway.hw.devices.transfer_queue import Piece
 from hideaway.hw.devices.worker_device import DEFAULT_RETRIES, WorkerDevice
@@ -26,9 +26,7 @@ class DiskDevice(WorkerDevice):
     num_slots : int
         Slots of the arena, one expert each.
     options : LinkOptions, optional
-        Batching, submitted depth and chunks.
-    num_readers : int
-        Reader threads.
+        Batching, submitted depth, chunks, and as many reader threads as it has streams.
     retries : int
         Attempts after the first before a transfer is reported as failed.
     verify : bool
@@ -43,7 +41,6 @@ class DiskDevice(WorkerDevice):
         num_slots: int,
         *,
         options: LinkOptions | None = None,
-        num_readers: int = 1,
         retries: int = DEFAULT_RETRIES,
         verify: bool = False,
         reader: Reader | None = None,
@@ -52,14 +49,13 @@ class DiskDevice(WorkerDevice):
         source = self._opened or reader
         assert source is not None
         self._fallback_reason: object = getattr(source, "fallback_reason", None)
-        self._num_readers = num_readers
         super().__init__(
             _DiskMover(store, num_slots, source),
             num_layers=store.description.num_layers,
             num_experts=store.description.num_experts,
             transfer_bytes=store.stride_bytes,
             options=options,
-            num_movers=num_readers,
+            num_movers=1 if options is None else options.streams,
             retries=retries,
             verify=verify,
         )
@@ -69,7 +65,6 @@ class DiskDevice(WorkerDevice):
         return {
             "kind": "disk",
             **super().facts(),
-            "readers": self._num_readers,
             "direct": self._fallback_reason is None,
             "fallback_reason": self._fallback_reason,
         }
@@ -82,11 +77,11 @@ class DiskDevice(WorkerDevice):
 
 
 class _DiskMover(HostMover):
-    def begin(self, piece: Piece) -> None:
-        """Nothing starts before a reader thread is at it."""
+    def begin(self, piece: Piece) -> Route:
+        """Return the way of a piece, so that its reader thread need not find it; nothing moves yet."""
+        return self.route(piece)
 
-    def end(self, piece: Piece, begun: object) -> tuple[float, float]:
-        offset, into = self._route(piece)
+    def end(self, piece: Piece, begun: Route) -> tuple[float, float]:
         start = time.perf_counter()
-        self._read(offset, into)
+        self.read(begun.offset, begun.into)
         return start, time.perf_counter()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from hideaway.hw.devices.arena import Bytes, HostArena
 from hideaway.hw.devices.mover import CopyError, Reader
@@ -12,6 +12,13 @@ from hideaway.hw.store.reader import ExpertStore
 
 if TYPE_CHECKING:
     import torch
+
+
+class Route(NamedTuple):
+    """Where a piece stands in the store's data file, and the part of its slot that it goes to."""
+
+    offset: int
+    into: Bytes
 
 
 class HostMover:
@@ -39,13 +46,14 @@ class HostMover:
         if mismatch is not None:
             raise CopyError(mismatch)
 
-    def _route(self, piece: Piece) -> tuple[int, Bytes]:
-        """Return where a piece stands in the store's data file, and the part of its slot that it goes to."""
+    def route(self, piece: Piece) -> Route:
+        """Return the way of a piece."""
         transfer, end = piece.transfer, piece.offset_bytes + piece.num_bytes
         offset = self._store.offset_bytes(transfer.layer, transfer.expert) + piece.offset_bytes
-        return offset, self._arena.array(transfer.slot)[piece.offset_bytes : end]
+        return Route(offset, self._arena.array(transfer.slot)[piece.offset_bytes : end])
 
-    def _read(self, offset: int, into: Bytes) -> None:
+    def read(self, offset: int, into: Bytes) -> None:
+        """Fill `into` from `offset` on, or raise CopyError for a short read and OSError for a failed one."""
         count = self.reader.read_into(offset, into)
         if count != into.nbytes:
             raise CopyError(f"short read, {count} of {into.nbytes} bytes at offset {offset}")

@@ -1,12 +1,12 @@
 """What moves the bytes of one piece: the only part in which the three devices differ.
 
-`worker_device.py` calls `begin` in the order of the queue and `end` on a worker thread. Tests wrap a mover's reader
-to inject faults; nothing here knows of that.
+`workers.py` calls `begin` when a piece is submitted, in the order of the queue, and `end` on a mover thread. Tests
+wrap a mover's reader to inject faults; nothing here knows of that.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -16,6 +16,9 @@ from hideaway.sim.errors import HideawayError
 
 if TYPE_CHECKING:
     import torch
+
+
+Begun = TypeVar("Begun")
 
 
 class CopyError(HideawayError):
@@ -39,8 +42,8 @@ class Reader(Protocol):
         """
 
 
-class Mover(Protocol):
-    """Moves pieces into slots."""
+class Mover(Protocol[Begun]):
+    """Moves pieces into slots; `Begun` is what it hands from `begin` to `end`."""
 
     @property
     def place(self) -> str:
@@ -60,10 +63,10 @@ class Mover(Protocol):
     def now_seconds(self) -> float:
         """Return the time on the clock of the copies."""
 
-    def begin(self, piece: Piece) -> object:
-        """Start a piece and return at once; what it returns is handed to `end`. Called in queue order."""
+    def begin(self, piece: Piece) -> Begun:
+        """Start a piece, or prepare it, and return at once."""
 
-    def end(self, piece: Piece, begun: object) -> tuple[float, float]:
+    def end(self, piece: Piece, begun: Begun) -> tuple[float, float]:
         """Finish a piece and return when it started and ended.
 
         Raises

@@ -1,16 +1,18 @@
 """An *emulated link*: real copies between two places in memory, held to a latency and a rate that the user sets.
 
 The bytes are real and so is their cost to cores and memory; the speed is not a measurement and every result says so
-(`facts()["kind"]`). A copy starts when it is submitted or when the one before it is due to end, and is due to end
-latency + bytes / rate later: the first-in first-out affine link of the cost model.
+(`facts()["kind"]`). A copy starts when it is submitted or when the one before it on its stream is due to end, and is
+due to end latency + bytes / rate later: the first-in first-out affine link of `hideaway.sim.world.copies`.
 """
 
 from __future__ import annotations
 
 import time
+from collections import deque
 from collections.abc import Callable
+from typing import NamedTuple
 
-from hideaway.hw.devices.host_mover import HostMover
+from hideaway.hw.devices.host_mover import HostMover, Route
 from hideaway.hw.devices.memory_reader import MemoryReader
 from hideaway.hw.devices.mover import Reader
 from hideaway.hw.devices.transfer_queue import Piece
@@ -59,7 +61,8 @@ class PacedMemoryDevice(WorkerDevice):
         rate = finite_number("bytes_per_second", bytes_per_second, above_minimum=True)
         latency = finite_number("latency_seconds", latency_seconds)
         source = MemoryReader(store, progress=progress) if reader is None else reader
-        self._paced = _PacedMover(store, num_slots, source, rate, latency)
+        options = options or LinkOptions()
+        self._paced = _PacedMover(store, num_slots, source, (rate, latency), options.streams)
         super().__init__(
             self._paced,
             num_layers=store.description.num_layers,
@@ -82,41 +85,41 @@ class PacedMemoryDevice(WorkerDevice):
         }
 
 
+class _Window(NamedTuple):
+    """When a copy starts, when its first byte may move and when its last one must have."""
+
+    start: float
+    bytes_from: float
+    due: float
+
+
 class _PacedMover(HostMover):
     def __init__(
-        self,
-        store: ExpertStore,
-        num_slots: int,
-        reader: Reader,
-        bytes_per_second: float,
-        latency_seconds: float,
+        self, store: ExpertStore, num_slots: int, reader: Reader, link: tuple[float, float], streams: int
     ) -> None:
         super().__init__(store, num_slots, reader)
-        self.bytes_per_second = bytes_per_second
-        self.latency_seconds = latency_seconds
+        self.bytes_per_second, self.latency_seconds = link
         self.worst_lateness_seconds = 0.0
         self._free_at = 0.0
+        self._streams: deque[float] = deque([0.0] * streams, maxlen=streams)
 
-    def begin(self, piece: Piece) -> float:
-        """Reserve the link and return when this copy starts."""
-        start = max(time.perf_counter(), self._free_at)
-        self._free_at = self._due(start, piece.num_bytes)
-        return start
+    def begin(self, piece: Piece) -> tuple[Route, _Window]:
+        """Reserve the link: a copy takes turns for the bandwidth, but its latency runs beside other streams."""
+        start = max(time.perf_counter(), self._streams[0])
+        bytes_from = max(start + self.latency_seconds, self._free_at)
+        self._free_at = bytes_from + piece.num_bytes / self.bytes_per_second
+        self._streams.append(self._free_at)
+        return self.route(piece), _Window(start, bytes_from, self._free_at)
 
-    def end(self, piece: Piece, begun: object) -> tuple[float, float]:
-        assert isinstance(begun, float)
-        offset, into = self._route(piece)
+    def end(self, piece: Piece, begun: tuple[Route, _Window]) -> tuple[float, float]:
+        route, window = begun
         for first in range(0, piece.num_bytes, BLOCK_BYTES):
-            _sleep_until(self._due(begun, first))
-            self._read(offset + first, into[first : first + BLOCK_BYTES])
-        due = self._due(begun, piece.num_bytes)
-        _sleep_until(due)
+            _sleep_until(window.bytes_from + first / self.bytes_per_second)
+            self.read(route.offset + first, route.into[first : first + BLOCK_BYTES])
+        _sleep_until(window.due)
         end = time.perf_counter()
-        self.worst_lateness_seconds = max(self.worst_lateness_seconds, end - due)
-        return begun, end
-
-    def _due(self, start_seconds: float, num_bytes: int) -> float:
-        return start_seconds + self.latency_seconds + num_bytes / self.bytes_per_second
+        self.worst_lateness_seconds = max(self.worst_lateness_seconds, end - window.due)
+        return window.start, end
 
 
 def _sleep_until(at_seconds: float) -> None:

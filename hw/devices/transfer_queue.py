@@ -55,13 +55,11 @@ class TransferQueue:
     Raises
     ------
     InputError
-        An option is out of range, or the chunk is not a multiple of a page.
+        The chunk is not a multiple of a page.
     """
 
     def __init__(self, transfer_bytes: int, options: LinkOptions) -> None:
         whole_number("transfer_bytes", transfer_bytes, minimum=1)
-        whole_number("submitted_depth", options.submitted_depth, minimum=1)
-        whole_number("chunk_bytes", options.chunk_bytes)
         if options.chunk_bytes % PAGE_BYTES:
             raise InputError(
                 f"chunk_bytes is {options.chunk_bytes} but must be a multiple of {PAGE_BYTES}, or 0 for whole experts"
@@ -173,19 +171,24 @@ class TransferQueue:
         """Note that all pieces of a unit have ended, so that another may be submitted. Changes state."""
         self._units_on_device -= 1
 
-    def fail_queued(self, failure: Callable[[Transfer], str]) -> list[Transfer]:
+    def fail_queued(
+        self, failure: Callable[[Transfer], str], *, even_submitted: bool = False
+    ) -> list[Transfer]:
         """Fail what is queued and return the transfers that can be retired at once. Changes state.
 
-        A half-moved transfer ends when the chunks that were submitted do.
+        A half-moved transfer ends when the chunks that were submitted do, unless `even_submitted`: then all that is
+        known ends, and nothing must be reported as moved any more.
         """
         ended = []
         for pending in list(self._known.values()):
             if pending.left_bytes:
                 self._unqueue(pending)
                 pending.left_bytes = 0
-                pending.failure = failure(pending.transfer)
-                if not pending.on_device:
-                    ended.append(pending.transfer)
+            elif not even_submitted:
+                continue
+            pending.failure = pending.failure or failure(pending.transfer)
+            if even_submitted or not pending.on_device:
+                ended.append(pending.transfer)
         return ended
 
     def _piece(self, pending: _Pending) -> Piece:

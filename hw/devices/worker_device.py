@@ -5,8 +5,9 @@ Here are the checks of what is asked and the facts for a result file; `workers.p
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from hideaway.hw.devices.base import Arrival, Transfer
 from hideaway.hw.devices.mover import Mover
@@ -34,6 +35,10 @@ class WorkerDevice:
         What can be asked for.
     transfer_bytes : int
         Size of every transfer, at most a slot.
+    options : LinkOptions, optional
+        Batching, submitted depth, chunks, streams.
+    num_movers : int
+        Mover threads.
     retries : int
         Attempts after the first before a transfer is reported as failed.
     verify : bool
@@ -42,7 +47,7 @@ class WorkerDevice:
 
     def __init__(
         self,
-        mover: Mover,
+        mover: Mover[Any],
         *,
         num_layers: int,
         num_experts: int,
@@ -96,6 +101,7 @@ class WorkerDevice:
             "submitted_depth": self.options.submitted_depth,
             "chunk_bytes": self.options.chunk_bytes,
             "batched": self.options.batched,
+            "streams": self.options.streams,
             "retries": self._retries,
             "verified": self._verify,
         }
@@ -117,6 +123,7 @@ class WorkerDevice:
         with self._pool.lock:
             self._pool.queue.submit(transfers, band)
             self._pool.feed()
+        time.sleep(0)  # hand Python's lock to a mover now: this thread may keep it for milliseconds
 
     def promote(self, layer: int, experts: int) -> None:
         """Move queued transfers to the on-demand band; submitted ones stay where they are. Changes state."""

@@ -15,6 +15,7 @@ import threading
 from collections import deque
 from dataclasses import dataclass
 from queue import SimpleQueue
+from typing import Any
 
 from hideaway.hw.devices.base import Arrival, Copy, Transfer
 from hideaway.hw.devices.mover import CopyError, Mover
@@ -59,7 +60,7 @@ class WorkerPool:
 
     def __init__(
         self,
-        mover: Mover,
+        mover: Mover[Any],
         queue: TransferQueue,
         *,
         transfer_bytes: int,
@@ -111,13 +112,13 @@ class WorkerPool:
         self._moved.put(None)
         self._settler.join()
 
-    def _fail_queued(self, reason: str) -> None:
+    def _fail_queued(self, reason: str, *, even_submitted: bool = False) -> None:
         """End what is queued as failed; the lock is held."""
 
         def sentence(transfer: Transfer) -> str:
             return f"{self._name(transfer)} was not moved: {reason}"
 
-        for transfer in self.queue.fail_queued(sentence):
+        for transfer in self.queue.fail_queued(sentence, even_submitted=even_submitted):
             self._report(self.queue.retire(transfer))
 
     def _start_mover(self, unit: _Unit | None = None) -> None:
@@ -208,14 +209,22 @@ class WorkerPool:
     # --- on the settler thread
 
     def _settle_all(self) -> None:
-        while (part := self._moved.get()) is not None:
-            self._settle(part)
+        """Settle pieces until told to stop; if anything else ends this thread, every transfer fails."""
+        try:
+            while (part := self._moved.get()) is not None:
+                self._settle(part)
+        except BaseException as error:
+            with self.lock:
+                self._refusal = f"the thread that settles transfers was killed by {_reason(error)}"
+                self._fail_queued(self._refusal, even_submitted=True)
 
     def _settle(self, part: _Part) -> None:
         """Note the end of a piece, report its transfer if that was the last, and submit more."""
         transfer = part.piece.transfer
         with self.lock:
-            ended = self.queue.moved(part.piece, part.copy, retries=part.failed_attempts, failure=part.failure)
+            ended = self.queue.moved(
+                part.piece, part.copy, retries=part.failed_attempts, failure=part.failure
+            )
             if part.ends_unit:
                 self.queue.unit_ended()
                 self.feed()

@@ -103,7 +103,7 @@ class Engine:
 
     def _seats(self, seq_ids: tuple[int, ...]) -> tuple[Seat, ...]:
         pairs = zip(seq_ids, self._book.contexts(seq_ids), strict=True)
-        return tuple(Seat(seq_id, rows, context) for seq_id, (rows, context) in pairs)
+        return tuple(Seat.block(seq_id, rows, context) for seq_id, (rows, context) in pairs)
 
     def _forward(self, work: Forward) -> None:
         """Run one forward, hand out what it committed, end what failed in it. Changes state."""

@@ -92,8 +92,8 @@ class ForwardRunner:
 def _forward_work(work: Forward, rows: Rows, reused_layers: int) -> ForwardWork:
     contexts = rows.contexts
     seats = tuple(
-        Seat(seq_id, num_rows, context)
+        Seat.block(seq_id, num_rows, context)
         for (seq_id, num_rows), (_, context) in zip(work.seats, contexts, strict=False)
     )
-    prefill = None if work.prefill is None else Seat(work.prefill[0], *contexts[-1])
+    prefill = None if work.prefill is None else Seat.chunk(work.prefill[0], *contexts[-1])
     return ForwardWork(seats, prefill, rows, reused_layers)

@@ -33,13 +33,17 @@ class SlotTable:
         self._free_staging = list(range(self.num_slots - 1, self.num_cached - 1, -1))
 
     def assign(self, layer: int, experts: int) -> dict[int, int]:
-        """Return a slot for each expert, after taking back those of experts that are no longer held. Changes state."""
-        self._release(layer)
+        """Return a slot for each expert that is to be fetched, after taking back those no longer held. Changes state.
+
+        An expert that was dropped and is fetched again before anybody looked still has its old slot; that is taken
+        back too.
+        """
+        self._release(layer, also=experts)
         if len(self._free) < experts.bit_count():
             for other in range(self._residency.num_layers):
                 self._release(other)
         assigned = {}
-        for expert in experts_of(experts & ~self._mapped[layer]):
+        for expert in experts_of(experts):
             if not self._free:
                 raise HideawayError(
                     f"layer {layer} expert {expert} finds no slot among {self.num_cached}; the scheduler holds more "
@@ -67,9 +71,9 @@ class SlotTable:
         """Return whether a slot is one of those for streamed experts."""
         return slot >= self.num_cached
 
-    def _release(self, layer: int) -> None:
+    def _release(self, layer: int, also: int = 0) -> None:
         residency = self._residency
-        gone = self._mapped[layer] & ~(residency.resident[layer] | residency.in_flight[layer])
+        gone = self._mapped[layer] & (~(residency.resident[layer] | residency.in_flight[layer]) | also)
         for expert in experts_of(gone):
             self._free.append(self._slots[layer].pop(expert))
         self._mapped[layer] ^= gone

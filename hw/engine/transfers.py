@@ -72,12 +72,13 @@ class Transfers:
         self._to_stream: deque[int] = deque()
 
     def execute(self, commands: list[Command], now: float) -> None:
-        """Pass transfers to the device; streams wait for `begin_visit`. Changes state."""
+        """Pass transfers to the device, in their order; streams as far as there are staging slots. Changes state."""
         for command in commands:
             if isinstance(command, Fetch):
                 self._submit(command.layer, command.experts, command.band, now)
             elif isinstance(command, Stream):
                 self._to_stream.extend(experts_of(command.experts))
+                self._feed_stream()
             elif isinstance(command, Promote):
                 self._device.promote(command.layer, command.experts)
                 for expert in experts_of(command.experts):
@@ -93,7 +94,6 @@ class Transfers:
         """Sort arrivals of `missing` experts of a layer for `next_arrival` from now on. Changes state."""
         self._visiting, self._awaited, self.fetched, self._asked = layer, missing, 0, now
         self._stalled = 0.0
-        self._feed_stream()
 
     def next_arrival(self) -> tuple[int, int] | None:
         """Return (expert, slot) of an awaited expert that is there, None when none is; never blocks. Changes state."""

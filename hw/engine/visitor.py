@@ -61,9 +61,9 @@ class Visitor:
         asked = clock.now_seconds()
         transfers.tell(asked)
         hits = needed & self._residency.resident[layer]
+        transfers.begin_visit(layer, needed & ~hits, asked)
         commands = self._scheduler.handle(LayerRouted(asked, layer, needed, ahead))
         transfers.execute(commands, asked)
-        transfers.begin_visit(layer, needed & ~hits, asked)
         answered = clock.now_seconds()
         self.sync_seconds += answered - routed
         self._compute(layer, hits)

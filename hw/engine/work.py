@@ -13,11 +13,30 @@ from hideaway.sim.world.forward_rows import Rows
 
 @dataclass(frozen=True, slots=True)
 class Seat:
-    """One sequence's rows in a piece of work; `context_tokens` counts them and everything before them."""
+    """One sequence's rows in a piece of work.
+
+    Parameters
+    ----------
+    context_tokens : int
+        What the cost model takes the rows to attend to.
+    tokens_before : int
+        Tokens in the cache that stay; whatever lies beyond was drafted and rejected.
+    """
 
     seq_id: int
     num_rows: int
     context_tokens: int
+    tokens_before: int
+
+    @classmethod
+    def block(cls, seq_id: int, num_rows: int, context_tokens: int) -> Seat:
+        """Return the seat of a drafted block, whose first row is the last committed token."""
+        return cls(seq_id, num_rows, context_tokens, context_tokens - 1)
+
+    @classmethod
+    def chunk(cls, seq_id: int, num_rows: int, context_tokens: int) -> Seat:
+        """Return the seat of a chunk of a prompt of which `context_tokens` are then read."""
+        return cls(seq_id, num_rows, context_tokens, context_tokens - num_rows)
 
 
 @dataclass(frozen=True, slots=True)

@@ -40,6 +40,13 @@ class SlowExpertWarning(RuntimeWarning):
     """Experts are computed by torch look-ups, tens of times slower than the compiled kernel."""
 
 
+def available_threads() -> int:
+    """Return how many processors this process may run on."""
+    if hasattr(os, "sched_getaffinity"):  # not on macOS
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
 class CpuExpert:
     """Computes experts of one layout from their bytes.
 
@@ -80,7 +87,7 @@ class CpuExpert:
         if threads is not None and threads < 1:
             raise InputError(f"threads is {threads} but must be at least 1")
         self.layout = layout
-        self.threads = threads or len(os.sched_getaffinity(0))
+        self.threads = threads or available_threads()
         self.invariant = invariant
         self._shape = ExpertShape.of(layout)
         self._kernel: CompiledKernel | None = None

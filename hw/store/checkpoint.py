@@ -49,7 +49,7 @@ class Checkpoint:
             return tuple(self._slice(name).get_shape())
 
     def dtype(self, name: str) -> str:
-        """Return the element type of a tensor as safetensors spells it: BF16, U8, …"""
+        """Return the element type of a tensor as safetensors spells it, such as BF16."""
         with self._lock:
             return str(self._slice(name).get_dtype())
 
@@ -79,7 +79,9 @@ class Checkpoint:
         """
         dtype = self.dtype(name)
         if dtype != "U8":
-            raise InputError(f"{name} in {self.folder} is stored as {dtype} but packed FP4 is U8; download it again")
+            raise InputError(
+                f"{name} in {self.folder} is stored as {dtype} but packed FP4 is U8; download it again"
+            )
         stored: npt.NDArray[np.uint8] = self._read(name, index).numpy()
         return stored
 
@@ -89,7 +91,9 @@ class Checkpoint:
             try:
                 tensor: torch.Tensor = found[:] if index is None else found[index]
             except (self._safetensors.SafetensorError, IndexError) as error:
-                raise InputError(f"{name} in {self.folder} cannot be read ({error}); download it again") from error
+                raise InputError(
+                    f"{name} in {self.folder} cannot be read ({error}); download it again"
+                ) from error
         return tensor
 
     def _slice(self, name: str) -> Any:  # noqa: ANN401
@@ -99,7 +103,9 @@ class Checkpoint:
         try:
             return self._shard(file).get_slice(name)
         except self._safetensors.SafetensorError as error:
-            raise InputError(f"{self.folder / file} has no tensor {name} ({error}); download it again") from error
+            raise InputError(
+                f"{self.folder / file} has no tensor {name} ({error}); download it again"
+            ) from error
 
     def _shard(self, file: str) -> Any:  # noqa: ANN401
         if file not in self._open:
@@ -113,21 +119,29 @@ class Checkpoint:
     def _files(self) -> dict[str, str]:
         """Return the file of every tensor."""
         if not self.folder.is_dir():
-            raise InputError(f"{str(self.folder)!r} is not a folder; give the folder of a Hugging Face checkpoint")
+            raise InputError(
+                f"{str(self.folder)!r} is not a folder; give the folder of a Hugging Face checkpoint"
+            )
         if (self.folder / INDEX_NAME).is_file():
             return self._indexed_files()
         names = [SINGLE_NAME] if (self.folder / SINGLE_NAME).is_file() else []
         names = names or sorted(path.name for path in self.folder.glob("*.safetensors"))
         if not names:
-            raise InputError(f"{self.folder} holds no safetensors files; give the folder of a Hugging Face checkpoint")
-        return {tensor: file for file in names for tensor in self._shard(file).keys()}  # noqa: SIM118
+            raise InputError(
+                f"{self.folder} holds no safetensors files; give the folder of a Hugging Face checkpoint"
+            )
+        return {tensor: file for file in names for tensor in self._shard(file).keys()}
 
     def _indexed_files(self) -> dict[str, str]:
         path = self.folder / INDEX_NAME
         value = json_object("the index", read_json(path, "checkpoint index"))
         weight_map = json_object(f"weight_map in {path}", value.get("weight_map"))
         for name, file in weight_map.items():
-            if not isinstance(file, str) or os.path.basename(file) != file or not file.endswith(".safetensors"):
+            if (
+                not isinstance(file, str)
+                or os.path.basename(file) != file
+                or not file.endswith(".safetensors")
+            ):
                 raise InputError(
                     f"{path} puts {name} into {json.dumps(file)[:80]}, which is not a safetensors file beside it; "
                     "download it again"

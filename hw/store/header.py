@@ -17,33 +17,46 @@ from hideaway.sim.errors import InputError
 LENGTH_BYTES = 8
 """A safetensors file starts with the length of its header, little-endian."""
 
+_SHORTEST_ENTRY_BYTES = len('"layers.0.experts.0.":{"dtype":"U8","shape":[1],"data_offsets":[0,1]},')
+
 MAX_HEADER_BYTES = 100_000_000
 """What the safetensors library reads (`MAX_HEADER_SIZE` in its `tensor.rs`)."""
 
 
 def data_header(description: StoreDescription) -> bytes:
-    """Return everything in front of the first expert, a whole number of pages."""
-    entries: dict[str, Any] = {"__metadata__": {"format": "hideaway-experts"}}
+    """Return everything in front of the first expert, a whole number of pages.
+
+    Raises
+    ------
+    InputError
+        There are more experts than the format can list.
+    """
     parts = _parts(description)
-    start = 0
-    for layer in range(description.num_layers):
-        for expert in range(description.num_experts):
-            prefix = f"layers.{layer}.experts.{expert}."
-            for name, dtype, shape, begin, end in parts:
-                entries[prefix + name] = {
-                    "dtype": dtype,
-                    "shape": shape,
-                    "data_offsets": [start + begin, start + end],
-                }
-            start += description.stride_bytes
+    count = description.num_layers * description.num_experts
+    shortest = sum(_SHORTEST_ENTRY_BYTES + len(name) for name, *_ in parts)
+    _check_length(count * shortest, description)  # before the work of making one that is too long
+    entries: dict[str, Any] = {"__metadata__": {"format": "hideaway-experts"}}
+    for position in range(count):
+        layer, expert = divmod(position, description.num_experts)
+        start = position * description.stride_bytes
+        for name, dtype, shape, begin, end in parts:
+            entries[f"layers.{layer}.experts.{expert}.{name}"] = {
+                "dtype": dtype,
+                "shape": shape,
+                "data_offsets": [start + begin, start + end],
+            }
     text = json.dumps(entries, separators=(",", ":")).encode()
-    if len(text) > MAX_HEADER_BYTES:
-        raise InputError(
-            f"{description.num_layers} layers of {description.num_experts} experts need a header of {len(text)} bytes "
-            f"but a safetensors file allows {MAX_HEADER_BYTES}; pack fewer layers"
-        )
+    _check_length(len(text), description)
     length = -(-(LENGTH_BYTES + len(text)) // PAGE_BYTES) * PAGE_BYTES - LENGTH_BYTES
     return struct.pack("<Q", length) + text.ljust(length)
+
+
+def _check_length(num_bytes: int, description: StoreDescription) -> None:
+    if num_bytes > MAX_HEADER_BYTES:
+        raise InputError(
+            f"{description.num_layers} layers of {description.num_experts} experts need a header of more than "
+            f"{MAX_HEADER_BYTES} bytes, which is all that a safetensors file allows; pack fewer layers"
+        )
 
 
 def _parts(description: StoreDescription) -> list[tuple[str, str, list[int], int, int]]:

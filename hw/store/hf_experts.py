@@ -58,7 +58,11 @@ class CheckpointExperts:
     """
 
     def __init__(
-        self, folder: str | os.PathLike[str], *, num_layers: int | None = None, expert_format: str | None = None
+        self,
+        folder: str | os.PathLike[str],
+        *,
+        num_layers: int | None = None,
+        expert_format: str | None = None,
     ) -> None:
         self._checkpoint = Checkpoint(folder)
         architecture = load_architecture(os.fspath(folder), expert_format=expert_format)
@@ -98,19 +102,24 @@ class CheckpointExperts:
             raise InputError(f"layer {index} expert {expert}: {error}") from error
 
     def _expert(self, names: dict[str, str], expert: int) -> Bytes:
+        biases = [self._bias(names, name, expert) for name in ("gate_up", "down")]
         if self._stored:
-            matrices = {name: self._stored_matrix(names, name, expert) for name in ("gate_up", "down")}
-            return pack_expert(self._layout, **matrices, **self._biases(names, expert))
-        if "gate_up_proj" in names:
-            gate, up, down = self._fused(names, expert)
-        else:
-            gate, up, down = self._separate(names, expert)
+            return pack_expert(
+                self._layout,
+                gate_up=self._stored_matrix(names, "gate_up", expert),
+                down=self._stored_matrix(names, "down", expert),
+                gate_up_bias=biases[0],
+                down_bias=biases[1],
+            )
+        split = self._fused if "gate_up_proj" in names else self._separate
+        gate, up, down = split(names, expert)
         quantise = _QUANTISE[self._layout.expert_format]
         return pack_expert(
             self._layout,
             gate_up=(quantise(gate), quantise(up)),
             down=quantise(down),
-            **self._biases(names, expert),
+            gate_up_bias=biases[0],
+            down_bias=biases[1],
         )
 
     def _stored_matrix(self, names: dict[str, str], name: str, expert: int) -> Fp4Tensor:
@@ -146,13 +155,10 @@ class CheckpointExperts:
             "BF16 or MXFP4; give such a checkpoint"
         )
 
-    def _biases(self, names: dict[str, str], expert: int) -> dict[str, Floats]:
+    def _bias(self, names: dict[str, str], name: str, expert: int) -> Floats | None:
         if not self._layout.has_bias:
-            return {}
-        return {
-            f"{name}_bias": self._checkpoint.floats(_named(names, f"{name}_proj_bias"), expert)
-            for name in ("gate_up", "down")
-        }
+            return None
+        return self._checkpoint.floats(_named(names, f"{name}_proj_bias"), expert)
 
 
 def _expert_tensors(checkpoint: Checkpoint) -> dict[int, dict[str, str]]:

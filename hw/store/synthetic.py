@@ -1,4 +1,4 @@
-"""Made-up experts of any model's shape: valid FP4 of the size that trained weights have, a pure function of the seed."""
+"""Made-up experts of any model's shape: valid FP4, as large as trained weights, a pure function of the seed."""
 
 from __future__ import annotations
 

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 
 from hideaway.sim.costs import LinkCosts
 from hideaway.sim.errors import InputError
+from hideaway.sim.inputs.scenario.fields import Scenario
 from hideaway.sim.timeline import Timeline
 from hideaway.sim.world.host_store import HostStore
 
@@ -50,6 +51,13 @@ class LinkOptions:
                 f"{self.streams} copy streams, {self.submitted_depth} submitted units and chunks of {self.chunk_bytes} "
                 "bytes were given; give 1 stream or more, at least as many units, and no negative chunk"
             )
+
+
+def link_options(scenario: Scenario) -> LinkOptions:
+    """Return how copies are issued in a scenario, in either world."""
+    return LinkOptions(
+        scenario.issue == "batched", scenario.submitted_depth, scenario.chunk_bytes, scenario.copy_streams
+    )
 
 
 class CopyEngine:

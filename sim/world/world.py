@@ -8,7 +8,7 @@ from hideaway.sim.event_log import EventLog
 from hideaway.sim.inputs.scenario.baselines import Baseline
 from hideaway.sim.inputs.scenario.fields import Scenario
 from hideaway.sim.timeline import Timeline
-from hideaway.sim.world.copies import CopyEngine, LinkOptions
+from hideaway.sim.world.copies import CopyEngine, link_options
 from hideaway.sim.world.engine import Engine
 from hideaway.sim.world.forward import ForwardRunner
 from hideaway.sim.world.host_store import HostStore
@@ -104,9 +104,7 @@ def _make_link(scenario: Scenario, inputs: Inputs, timeline: Timeline | None) ->
         value = inputs.costs.profile.value
         seconds = value("ssd.latency_seconds") + expert_bytes / value("ssd.read_bytes_per_second")
         store = HostStore(scenario.page_cache_bytes // expert_bytes, seconds)
-    options = LinkOptions(
-        scenario.issue == "batched", scenario.submitted_depth, scenario.chunk_bytes, scenario.copy_streams
-    )
+    options = link_options(scenario)
     copies = CopyEngine(
         inputs.costs.link,
         expert_bytes,

@@ -19,11 +19,13 @@ import contextlib
 import io
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import fields
 
 import numpy as np
 import pytest
 
 from hideaway.main import main
+from hideaway.sim.inputs.scenario.fields import Scenario
 from hideaway.subcommands import SUBCOMMANDS
 from tests.malformed import sound
 from tests.malformed.case import Case, Content, complaint_as_process, complaint_in_process, lay_out
@@ -32,18 +34,25 @@ from tests.malformed.spoilt_files import consumers
 from tests.malformed.spoilt_flags import sound_command_lines
 from tests.malformed.spoilt_json import documents
 from tests.malformed.spoilt_routing import COMMANDS as ROUTING_COMMANDS
+from tests.malformed.spoilt_scenarios import FIELDS, FLAGS, TEXTS
 from tests.malformed.spoilt_tables import tables
 
 pytestmark = pytest.mark.campaign
 
 NUM_CASES = 2000
 BLOCK = 100
-"""Of each block of cases the first that can be a process is one, the other 99 run in this process."""
+"""Of each block of cases one is run as a process, the other 99 in this process."""
+STRIDE = 7
 
 
-def process_of(block: tuple[Case, ...]) -> Case:
-    """Return the case to run as a process: no word of a process can hold a null character."""
-    return next(case for case in block if case.runs_as_process)
+def block_of(first: int) -> tuple[tuple[Case, ...], Case]:
+    """Return the block of cases from `first` on, and the one of them to run as a process.
+
+    Another place in each block, so that all families get their turn; no word of a process can hold a null character.
+    """
+    block = malformed_cases(NUM_CASES)[first : first + BLOCK]
+    place = STRIDE * (first // BLOCK) % BLOCK
+    return block, next(case for case in (*block[place:], *block) if case.runs_as_process)
 
 
 def test_the_cases_are_distinct_and_spread_over_everything_that_is_read():
@@ -53,18 +62,22 @@ def test_the_cases_are_distinct_and_spread_over_everything_that_is_read():
     assert {name: count for name, count in families.items() if count < 10} == {}
     assert set(families) == {
         "profile", "model", "config", "rows", "bm2", "bm3", "bm4", "bm5", "mooncake", "sharegpt", "recording",
-        "vector",
-        "conditional", "cumulative", "router fit", "hideaway trace", "lengths trace", "azure trace", "burstgpt trace",
+        "vector", "conditional", "cumulative", "router fit", "hideaway trace", "lengths trace", "azure trace",
+        "burstgpt trace",
         "recording table", "vector table", "range table", "copy table", "routing", "scenario", "flag", "file",
     }  # fmt: skip
     commands = Counter(case.argv[0] for case in cases)
-    assert all(commands[name] >= 50 for name in SUBCOMMANDS)
+    assert {name: commands[name] for name in SUBCOMMANDS if commands[name] < 10} == {}
+
+
+def test_every_field_of_a_scenario_is_spoilt():
+    assert {*FIELDS, *TEXTS, *FLAGS, "parameters"} == {spec.name for spec in fields(Scenario)}
 
 
 @pytest.mark.parametrize("first", range(0, NUM_CASES, BLOCK))
 def test_in_process_every_one_is_refused_with_one_sentence(first, tmp_path):
-    block = malformed_cases(NUM_CASES)[first : first + BLOCK]
-    others = [case for case in block if case is not process_of(block)]
+    block, process = block_of(first)
+    others = [case for case in block if case is not process]
     assert len(others) == BLOCK - 1
     complaints = []
     for number, case in enumerate(others):
@@ -76,7 +89,7 @@ def test_in_process_every_one_is_refused_with_one_sentence(first, tmp_path):
 
 @pytest.mark.parametrize("first", range(0, NUM_CASES, BLOCK))
 def test_as_a_process_every_one_is_refused_with_one_sentence(first, tmp_path):
-    case = process_of(malformed_cases(NUM_CASES)[first : first + BLOCK])
+    _, case = block_of(first)
     assert complaint_as_process(case, tmp_path) is None
 
 

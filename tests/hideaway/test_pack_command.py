@@ -44,7 +44,9 @@ def test_a_shape_is_packed_and_verified(tmp_path: Path, capsys: pytest.CaptureFi
     assert re.search(r"^damaged +none", capsys.readouterr().out, re.MULTILINE)
 
 
-def test_damage_is_named_and_makes_the_exit_code_one(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_damage_is_named_and_makes_the_exit_code_one(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     out = tmp_path / "store"
     main(["pack", "--shape", model_file(tmp_path), "-o", str(out)])
     store = ExpertStore(out)
@@ -64,13 +66,18 @@ def test_damage_is_named_and_makes_the_exit_code_one(tmp_path: Path, capsys: pyt
         ([], "one of the arguments --model --shape --verify is required"),
         (["--shape", "gpt-oss-20b"], "packing needs a folder to write; give -o DIR"),
         (["--shape", "gpt-oss-21b", "-o", "x"], "there is no model or file 'gpt-oss-21b'"),
-        (["--shape", "gpt-oss-20b", "--layers", "99", "-o", "x"], "layers is 99 but openai/gpt-oss-20b has 24"),
+        (
+            ["--shape", "gpt-oss-20b", "--layers", "99", "-o", "x"],
+            "layers is 99 but openai/gpt-oss-20b has 24",
+        ),
         (["--model", "nowhere", "-o", "x"], "'nowhere' is not a folder"),
         (["--verify", "nowhere"], "'nowhere' is not an expert store"),
         (["--shape", "gpt-oss-20b", "--expert-format", "fp8", "-o", "x"], "invalid choice: 'fp8'"),
     ],
 )
-def test_bad_flags_are_one_sentence(flags: list[str], sentence: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_bad_flags_are_one_sentence(
+    flags: list[str], sentence: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert main(["pack", *flags]) == 2
     error = capsys.readouterr().err
     assert sentence in error
@@ -81,7 +88,9 @@ def test_bad_flags_are_one_sentence(flags: list[str], sentence: str, capsys: pyt
 def test_an_interrupted_pack_leaves_nothing_behind(tmp_path: Path, number: signal.Signals) -> None:
     folder = tmp_path / "here"
     folder.mkdir()
-    model = model_file(tmp_path, hidden=1024, experts=256, inner=256)  # far more than is written before the signal
+    model = model_file(
+        tmp_path, hidden=1024, experts=256, inner=256
+    )  # far more than is written before the signal
     command = [sys.executable, "-m", "hideaway", "pack", "--shape", model, "-o", str(folder / "store")]
     child = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
     deadline = time.monotonic() + 30

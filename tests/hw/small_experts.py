@@ -9,8 +9,10 @@ from hideaway.hw.fp4.expert_weights import synthetic_expert
 from hideaway.hw.fp4.layouts import ExpertLayout
 
 # Widths beside multiples of a block (16 or 32), of what the look-ups take (64) and of a loop step (256).
-WIDTHS = ((64, 64), (256, 512), (352, 200), (33, 17), (848, 320))
-KINDS = tuple((expert_format, swiglu) for expert_format in ("mxfp4", "nvfp4") for swiglu in ("plain", "gpt-oss"))
+WIDTHS = ((64, 64), (256, 96), (33, 17), (352, 304))
+KINDS = tuple(
+    (expert_format, swiglu) for expert_format in ("mxfp4", "nvfp4") for swiglu in ("plain", "gpt-oss")
+)
 
 
 def layout_of(hidden: int, inner: int, expert_format: str = "mxfp4", swiglu: str = "plain") -> ExpertLayout:

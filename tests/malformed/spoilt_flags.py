@@ -410,6 +410,23 @@ def _models_profile(rng: np.random.Generator) -> Case:
     return Case("flag:models, profile, gates", (*argv, *tail), (), (name,) if name else ())
 
 
+def _pack(rng: np.random.Generator) -> Case:
+    layers = ("--shape", "gpt-oss-20b", "-o", "new")
+    choices: tuple[tuple[tuple[str, ...], str], ...] = (
+        ((), "--model --shape --verify"),
+        (("--shape", "gpt-oss-20b"), "-o"),
+        (("--shape", _pick(("gpt-oss-21b", "", "no/such", "a" * 5000), rng), "-o", "new"), "model"),
+        (("--shape", "gpt-oss-20b", "--model", "x", "-o", "new"), "--model"),
+        (("--shape", "gpt-oss-20b", "--verify", "x"), "--verify"),
+        (("--verify", _pick(("no/such", "", ".", "/"), rng)), "expert store"),
+        ((*layers, f"--layers={_pick((*WHOLE_JUNK, '0', '-1', '25', '9' * 400), rng)}"), "layers"),
+        ((*layers, f"--seed={_pick((*WHOLE_JUNK, '-1', '9' * 400), rng)}"), "seed"),
+        ((*layers, f"--expert-format={_pick(('fp3', '', 'MXFP4'), rng)}"), "--expert-format"),
+    )
+    words, name = choices[rng.integers(len(choices))]
+    return Case("flag:pack", ("pack", *words), (), (name,))
+
+
 def _does_not_fit(rng: np.random.Generator) -> Case:
     """Return a scenario whose parts are sound but do not fit together or the device."""
     combinations: tuple[tuple[str, ...], ...] = (
@@ -477,6 +494,7 @@ FLAG_WAYS: dict[str, tuple[Draw, int]] = {
     "hide count": (_hide_count, 4),
     "hide combination": (_hide_combination, 2),
     "models and profile": (_models_profile, 3),
+    "pack": (_pack, 2),
     "does not fit": (_does_not_fit, 3),
     "output": (_output, 4),
 }

@@ -23,6 +23,7 @@ FIELDS: dict[str, tuple[str, float, float]] = {
     "byte_budget": ("whole", 1, 10**18),
     "prefill_chunk_tokens": ("whole", 1, 10**7),
     "submitted_depth": ("whole", 1, 65536),
+    "copy_streams": ("whole", 1, 16),
     "chunk_bytes": ("whole", 0, 10**18),
     "staging_slots": ("whole", 1, 2**14),
     "page_cache_bytes": ("whole", 0, 10**18),
@@ -35,7 +36,7 @@ FIELDS: dict[str, tuple[str, float, float]] = {
     "ttft_limit_seconds": ("number", 1e-6, 1e6),
     "tpot_limit_seconds": ("number", 1e-6, 1e6),
 }
-"""Kind, least and most of every number of a scenario, as `docs` and `--help` promise them."""
+"""Kind, least and most of every number of a scenario, as `--help` promises them."""
 CHOICES = (
     "expert_format",
     "baseline",

@@ -16,7 +16,7 @@ from hideaway.hw.engine.machine import Machine
 from hideaway.sim.event_log import EventLog, first_difference
 from hideaway.sim.inputs.scenario import BASELINES, Scenario
 from hideaway.sim.timeline import Timeline
-from hideaway.sim.world.copies import LinkOptions
+from hideaway.sim.world.copies import link_options
 from hideaway.sim.world.make_scheduler import make_scheduler
 from hideaway.sim.world.simulate import Run, load_inputs, simulate
 from hideaway.sim.world.summary import summarise
@@ -26,7 +26,11 @@ EXACT = 1e-9
 QUIET = {"contention.compute_slowdown": 0.0, "contention.link_slowdown": 0.0}
 """The simulator works contention out in closed form; a fake device has nobody to disturb."""
 
-SCENARIO = Scenario(requests=4, concurrency=2, block_size=4, parameters=QUIET, slot_fraction=0.6)
+SCENARIO = Scenario(
+    requests=4, concurrency=2, block_size=4, parameters=QUIET, slot_fraction=0.6, staging_slots=32
+)
+"""With a staging slot for each streamed expert: while one waits for its slot, the simulated link holds prefetches back,
+which a device has no reason to do."""
 
 
 def on_fake_device(run: Run) -> tuple[Machine, Timeline, EventLog, FakeWork]:
@@ -35,8 +39,7 @@ def on_fake_device(run: Run) -> tuple[Machine, Timeline, EventLog, FakeWork]:
     baseline = BASELINES[scenario.baseline]
     clock, timeline, log = FakeClock(), Timeline(), EventLog()
     lookahead = make_scheduler(scenario, inputs, baseline, memory).cache.prefetch.lookahead
-    options = LinkOptions(scenario.issue == "batched", scenario.submitted_depth, scenario.chunk_bytes)
-    device = FakeDevice(clock, inputs.costs.link, inputs.model.expert_bytes, options)
+    device = FakeDevice(clock, inputs.costs.link, inputs.model.expert_bytes, link_options(scenario))
     work = FakeWork(clock, inputs, scenario, lookahead, block_size=scenario.block_size)
 
     def from_zero() -> FakeClock:

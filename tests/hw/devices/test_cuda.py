@@ -46,11 +46,11 @@ def test_without_a_gpu_it_is_one_sentence(tmp_path: Path) -> None:
     not has_cuda(), reason="no CUDA device; tests/hw/devices/test_devices.py has the CPU twins"
 )
 @pytest.mark.parametrize("chunk_bytes", [0, 4096])
-@pytest.mark.parametrize("num_streams", [1, 2])
-def test_experts_arrive_in_device_memory(tmp_path: Path, chunk_bytes: int, num_streams: int) -> None:
+@pytest.mark.parametrize("streams", [1, 2])
+def test_experts_arrive_in_device_memory(tmp_path: Path, chunk_bytes: int, streams: int) -> None:
     store = make_store(tmp_path / "store")
-    options = LinkOptions(chunk_bytes=chunk_bytes)
-    with CudaDevice(store, 8, options=options, num_streams=num_streams) as device:
+    options = LinkOptions(chunk_bytes=chunk_bytes, streams=streams)
+    with CudaDevice(store, 8, options=options) as device:
         transfers = [Transfer(layer, expert, 4 * layer + expert) for layer in range(2) for expert in range(4)]
         device.submit(transfers, Band.ON_DEMAND)
         arrivals = []

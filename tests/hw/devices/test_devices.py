@@ -15,6 +15,7 @@ import pytest
 
 from hideaway.hw.devices import direct_reader
 from hideaway.hw.devices.base import Arrival, Transfer
+from hideaway.hw.devices.choose import open_device
 from hideaway.hw.devices.direct_reader import DirectReader
 from hideaway.hw.devices.disk import DiskDevice
 from hideaway.hw.devices.memory_reader import MemoryReader
@@ -117,8 +118,8 @@ def test_several_threads_may_submit_and_wait(store: ExpertStore, make: Callable[
 
 
 def test_several_readers_deliver_chunked_experts_whole(store: ExpertStore) -> None:
-    options = LinkOptions(submitted_depth=6, chunk_bytes=3 * 4096)
-    with disk(store, num_readers=3, options=options, verify=True) as device:
+    options = LinkOptions(submitted_depth=6, chunk_bytes=3 * 4096, streams=3)
+    with disk(store, options=options, verify=True) as device:
         device.submit(all_transfers(), Band.ON_DEMAND)
         assert all(arrival.failure is None for arrival in collect(device, 24))
 
@@ -411,6 +412,23 @@ def test_when_no_thread_can_be_started_everything_fails_at_once(
     assert "no thread could be started" in str(device.wait()[0].failure)
 
 
+def test_when_the_settler_dies_everything_fails_at_once(
+    gated: tuple[DiskDevice, Gate], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    device, gate = gated
+    device.submit([Transfer(0, expert, expert) for expert in range(4)], Band.ON_DEMAND)
+
+    def broken(*_: object, **__: object) -> bool:
+        raise KeyError("a fault of ours")
+
+    monkeypatch.setattr(device._pool.queue, "moved", broken)
+    gate.open.set()
+    arrivals = collect(device, 4)
+    assert all("settles transfers was killed by KeyError" in str(arrival.failure) for arrival in arrivals)
+    device.submit([Transfer(0, 5, 5)], Band.ON_DEMAND)
+    assert "settles transfers was killed" in str(device.wait()[0].failure)
+
+
 # --- direct reads and the emulated link
 
 
@@ -509,3 +527,31 @@ def test_loading_a_damaged_store_into_memory_is_refused(tmp_path: Path) -> None:
 def test_a_meaningless_speed_is_refused(store: ExpertStore, rate: float, latency: float) -> None:
     with pytest.raises(InputError, match="must be a finite number"):
         PacedMemoryDevice(store, 2, bytes_per_second=rate, latency_seconds=latency)
+
+
+def test_devices_are_opened_by_name(store: ExpertStore) -> None:
+    for kind, speed in [("disk", None), ("paced-memory", 1e9)]:
+        with open_device(kind, store, 3, bytes_per_second=speed, verify=True) as device:
+            device.submit([Transfer(2, 7, 2)], Band.ON_DEMAND)
+            assert collect(device, 1)[0].failure is None
+    with pytest.raises(InputError, match="device is 'tape' but must be one of cuda, disk, paced-memory"):
+        open_device("tape", store, 3)
+    with pytest.raises(InputError, match="the paced-memory device needs a bandwidth"):
+        open_device("paced-memory", store, 3)
+    with pytest.raises(InputError, match="the disk device has a bandwidth of its own"):
+        open_device("disk", store, 3, bytes_per_second=1e9)
+
+
+def test_streams_of_the_emulated_link_hide_latency_and_share_the_bandwidth(store: ExpertStore) -> None:
+    rate, latency = 2e8, 2e-3
+    options = LinkOptions(submitted_depth=2, streams=2)
+    with PacedMemoryDevice(
+        store, 24, bytes_per_second=rate, latency_seconds=latency, options=options
+    ) as device:
+        device.submit(all_transfers(), Band.ON_DEMAND)
+        arrivals = collect(device, 24)
+    first = arrivals[0].start_seconds
+    bytes_seconds = store.stride_bytes / rate
+    for index, arrival in enumerate(arrivals):
+        assert arrival.end_seconds - first >= (latency + (index + 1) * bytes_seconds) * (1 - 1e-9)
+        assert arrival.end_seconds - arrival.start_seconds >= (latency + bytes_seconds) * (1 - 1e-9)

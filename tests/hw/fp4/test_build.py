@@ -56,7 +56,9 @@ def test_another_compiler_flags_or_sources_make_another_library(
 
 def test_no_compiler_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", "")
-    with pytest.raises(KernelBuildError, match=r"no C\+\+ compiler was found \(c\+\+, g\+\+, clang\+\+\); install"):
+    with pytest.raises(
+        KernelBuildError, match=r"no C\+\+ compiler was found \(c\+\+, g\+\+, clang\+\+\); install"
+    ):
         build_kernel("generic")
 
 
@@ -65,7 +67,9 @@ def test_a_compiler_that_fails_is_quoted_and_leaves_nothing(
 ) -> None:
     script = fake_compiler(own_cache, 'echo part > "$out"; echo "x.cpp:1: error: no such thing" >&2; exit 1')
     monkeypatch.setenv("CXX", str(script))
-    with pytest.raises(KernelBuildError, match=r"could not compile the kernel \(x.cpp:1: error: no such thing\)"):
+    with pytest.raises(
+        KernelBuildError, match=r"could not compile the kernel \(x.cpp:1: error: no such thing\)"
+    ):
         build_kernel("generic")
     assert not list(cache_folder().iterdir())
 

@@ -24,9 +24,13 @@ def layout_of(expert_format: str, swiglu: str) -> ExpertLayout:
 
 def matrices(expert_format: str) -> tuple[Fp4Tensor, Fp4Tensor, Fp4Tensor]:
     rng = np.random.default_rng(0)
-    shapes = ((INNER, HIDDEN), (INNER, HIDDEN), (HIDDEN, INNER))
-    gate, up, down = (QUANTISE[expert_format](rng.standard_normal(shape) * size) for shape, size in zip(shapes, (1, 2, 3)))
-    return gate, up, down
+    wide, tall = (INNER, HIDDEN), (HIDDEN, INNER)
+    quantise = QUANTISE[expert_format]
+    return (
+        quantise(rng.standard_normal(wide)),
+        quantise(2 * rng.standard_normal(wide)),
+        quantise(3 * rng.standard_normal(tall)),
+    )
 
 
 @pytest.mark.parametrize("swiglu", ["plain", "gpt-oss"])
@@ -55,9 +59,7 @@ def test_an_expert_comes_back_as_packed(expert_format: str, swiglu: str) -> None
 def test_tensors_of_a_gpt_oss_checkpoint_are_taken_as_they_are() -> None:
     layout = layout_of("mxfp4", "gpt-oss")
     gate, up, down = matrices("mxfp4")
-    stored = quantise_mxfp4(
-        np.stack([dequantise(gate), dequantise(up)], axis=1).reshape(2 * INNER, HIDDEN)
-    )
+    stored = quantise_mxfp4(np.stack([dequantise(gate), dequantise(up)], axis=1).reshape(2 * INNER, HIDDEN))
     bits = np.arange(2 * INNER, dtype=np.uint16)
     biases = {"gate_up_bias": bits, "down_bias": np.zeros(HIDDEN, np.uint16)}
     whole = pack_expert(layout, gate_up=stored, down=down, **biases)

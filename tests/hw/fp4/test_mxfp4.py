@@ -49,7 +49,9 @@ def test_dequantising_equals_ml_dtypes_bit_for_bit_for_every_scale() -> None:
     # As small a scale as 2^-127 is a subnormal float32; the products are exact all the same.
     exact = values.astype(np.float64) * scales.view(ml_dtypes.float8_e8m0fnu).astype(np.float64)
     with np.errstate(over="ignore"):
-        np.testing.assert_array_equal(dequantise(tensor).view(np.uint32), exact.astype(np.float32).view(np.uint32))
+        np.testing.assert_array_equal(
+            dequantise(tensor).view(np.uint32), exact.astype(np.float32).view(np.uint32)
+        )
 
 
 def test_dequantising_equals_gguf() -> None:
@@ -124,7 +126,9 @@ def test_zeros_have_scale_byte_zero_and_stay_zeros() -> None:
 
 def test_a_scale_byte_of_255_is_not_a_number() -> None:
     tensor = random_tensor(1, 32)
-    nan = Fp4Tensor(packed=tensor.packed, scales=np.full((1, 1), 255, np.uint8), shape=(1, 32), format="mxfp4")
+    nan = Fp4Tensor(
+        packed=tensor.packed, scales=np.full((1, 1), 255, np.uint8), shape=(1, 32), format="mxfp4"
+    )
     assert np.isnan(dequantise(nan)).all()
 
 
@@ -139,5 +143,8 @@ def test_what_is_no_matrix_is_refused() -> None:
         quantise_mxfp4(np.zeros(3, dtype=np.float32))
     with pytest.raises(InputError, match="packed is uint8 of shape"):
         Fp4Tensor(
-            packed=np.zeros((1, 1, 8), np.uint8), scales=np.zeros((1, 1), np.uint8), shape=(1, 32), format="mxfp4"
+            packed=np.zeros((1, 1, 8), np.uint8),
+            scales=np.zeros((1, 1), np.uint8),
+            shape=(1, 32),
+            format="mxfp4",
         )

@@ -62,7 +62,9 @@ def test_plain_experts_compute_what_transformers_computes() -> None:
 def test_the_clamp_holds_gate_from_above_and_up_from_both_sides() -> None:
     gate, up = np.array([100.0, -100.0, 7.0]), np.array([100.0, -100.0, 7.0])
     sigmoid = 1 / (1 + np.exp(-1.702 * np.minimum(gate, 7)))
-    np.testing.assert_allclose(activate(gate, up, "gpt-oss"), np.array([8, -6, 8]) * np.minimum(gate, 7) * sigmoid)
+    np.testing.assert_allclose(
+        activate(gate, up, "gpt-oss"), np.array([8, -6, 8]) * np.minimum(gate, 7) * sigmoid
+    )
 
 
 def test_float32_stays_float32() -> None:

@@ -63,7 +63,9 @@ def write_checkpoint(folder: Path, family: str, tensors: dict[str, Any], shards:
         file = f"model-{shard + 1:05}-of-{shards:05}.safetensors"
         save_file({name: tensors[name] for name in names[shard::shards]}, folder / file)
         weight_map.update(dict.fromkeys(names[shard::shards], file))
-    (folder / "model.safetensors.index.json").write_text(json.dumps({"metadata": {}, "weight_map": weight_map}))
+    (folder / "model.safetensors.index.json").write_text(
+        json.dumps({"metadata": {}, "weight_map": weight_map})
+    )
     return folder
 
 
@@ -86,7 +88,9 @@ def separate(family: str) -> tuple[dict[str, Any], dict[tuple[int, int], list[np
 
 @pytest.mark.parametrize("expert_format", ["mxfp4", "nvfp4"])
 @pytest.mark.parametrize("family", ["qwen3_moe", "olmoe", "mixtral"])
-def test_separate_experts_are_quantised_matrix_by_matrix(tmp_path: Path, family: str, expert_format: str) -> None:
+def test_separate_experts_are_quantised_matrix_by_matrix(
+    tmp_path: Path, family: str, expert_format: str
+) -> None:
     tensors, truth = separate(family)
     folder = write_checkpoint(tmp_path / "model", family, tensors, shards=3)
     store = pack_experts(CheckpointExperts(folder, expert_format=expert_format), tmp_path / "store")
@@ -98,7 +102,9 @@ def test_separate_experts_are_quantised_matrix_by_matrix(tmp_path: Path, family:
 
 
 @pytest.mark.parametrize("family", list(CONFIGS))
-def test_checkpoints_that_transformers_writes_are_packed_as_its_modules_hold_them(tmp_path: Path, family: str) -> None:
+def test_checkpoints_that_transformers_writes_are_packed_as_its_modules_hold_them(
+    tmp_path: Path, family: str
+) -> None:
     transformers = pytest.importorskip("transformers")
     torch.manual_seed(3)
     config = transformers.AutoConfig.for_model(family, **{**COMMON, **CONFIGS[family]})
@@ -152,7 +158,9 @@ def test_gpt_oss_in_mxfp4_is_taken_as_stored(tmp_path: Path, shards: int) -> Non
             for name in ("gate_up", "down"):
                 stem = f"model.layers.{layer}.mlp.experts.{name}_proj"
                 for kind in ("blocks", "scales"):
-                    np.testing.assert_array_equal(parts[f"{name}_{kind}"], tensors[f"{stem}_{kind}"][expert].numpy())
+                    np.testing.assert_array_equal(
+                        parts[f"{name}_{kind}"], tensors[f"{stem}_{kind}"][expert].numpy()
+                    )
                 assert torch.equal(
                     packed[f"layers.{layer}.experts.{expert}.{name}_bias"], tensors[f"{stem}_bias"][expert]
                 )
@@ -175,11 +183,17 @@ def test_a_broken_checkpoint_is_one_sentence(tmp_path: Path) -> None:
         pack_experts(CheckpointExperts(folder), tmp_path / "store")
 
     without = {key: value for key, value in tensors.items() if key != name}
-    with pytest.raises(InputError, match=r"layer 1 expert 2: the checkpoint has no tensor experts\.2\.up_proj\.weight"):
+    with pytest.raises(
+        InputError, match=r"layer 1 expert 2: the checkpoint has no tensor experts\.2\.up_proj\.weight"
+    ):
         packing(without)
-    with pytest.raises(InputError, match=r"layer 1 expert 2: up is mxfp4 of shape \(96, 32\) but the layout wants"):
+    with pytest.raises(
+        InputError, match=r"layer 1 expert 2: up is mxfp4 of shape \(96, 32\) but the layout wants"
+    ):
         packing({**tensors, name: random(INNER, 32)})
-    with pytest.raises(InputError, match=r"layer 1 expert 2: .* is stored as F8_E4M3, which is not read; give .* in BF16"):
+    with pytest.raises(
+        InputError, match=r"layer 1 expert 2: .* is stored as F8_E4M3, which is not read; give .* in BF16"
+    ):
         packing({**tensors, name: tensors[name].to(torch.float8_e4m3fn)})
     with pytest.raises(InputError, match="layer 1 expert 2: the weights hold NaN"):
         packing({**tensors, name: torch.full((INNER, HIDDEN), float("nan"))})
@@ -201,7 +215,9 @@ def test_a_broken_folder_is_one_sentence(tmp_path: Path) -> None:
     shard = folder / "model-00002-of-00002.safetensors"
     whole = shard.read_bytes()
     shard.write_bytes(whole[: len(whole) // 2])
-    with pytest.raises(InputError, match=r"cannot read .*model-00002-of-00002.safetensors: .*; download it again"):
+    with pytest.raises(
+        InputError, match=r"cannot read .*model-00002-of-00002.safetensors: .*; download it again"
+    ):
         pack_experts(CheckpointExperts(folder), tmp_path / "store")
     shard.unlink()
     with pytest.raises(InputError, match=r"cannot read .*model-00002-of-00002.safetensors: .*No such file"):
@@ -211,7 +227,7 @@ def test_a_broken_folder_is_one_sentence(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="is not a safetensors file beside it"):
         CheckpointExperts(folder)
     index.write_text(json.dumps({"weight_map": 3}))
-    with pytest.raises(InputError, match="weight_map in .* is 3 but must be a JSON object"):
+    with pytest.raises(InputError, match=r"weight_map in .* is 3 but must be a JSON object"):
         CheckpointExperts(folder)
     index.unlink()
     (folder / "config.json").unlink()

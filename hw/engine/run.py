@@ -1,0 +1,204 @@
+"""Run one scenario for real: `run_real(truncated, options) -> RealRun`.
+
+Scale without a checkpoint: synthetic FP4 experts of a model's full shape, routing and acceptance replayed exactly
+as the simulator replays them. Every transfer and every computation is real and whole; only the numbers are random.
+"""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+
+from hideaway.hw.devices.worker_device import WorkerDevice
+from hideaway.hw.engine.machine import Machine, num_slots_needed
+from hideaway.hw.engine.open_device import (
+    DeviceOptions,
+    Expert,
+    compute_device,
+    environment,
+    open_expert,
+    open_slots,
+)
+from hideaway.hw.engine.store_cache import WEIGHT_SEED
+from hideaway.hw.engine.synthetic_layers import SyntheticTrunk, Weights
+from hideaway.hw.engine.torch_work import TorchWork
+from hideaway.hw.engine.truncation import Truncated
+from hideaway.hw.fp4.layouts import ExpertLayout
+from hideaway.hw.store.reader import ExpertStore
+from hideaway.sim.errors import HideawayError, InputError
+from hideaway.sim.event_log import EventLog
+from hideaway.sim.inputs.scenario.baselines import BASELINES
+from hideaway.sim.metrics import Meter
+from hideaway.sim.timeline import Timeline
+from hideaway.sim.world.make_scheduler import make_scheduler
+from hideaway.sim.world.memory import MemorySplit, split_memory
+from hideaway.sim.world.summary import summarise
+
+
+@dataclass(frozen=True, slots=True)
+class RealRun:
+    """One finished real run; `metrics`, `warnings`, `meter` and `timeline` as of a simulated one.
+
+    Attributes
+    ----------
+    environment : dict
+        Where it was made.
+    failures : tuple of str
+        One sentence for each request that failed; no figure counts those.
+    """
+
+    truncated: Truncated
+    memory: MemorySplit
+    metrics: dict[str, float]
+    warnings: tuple[str, ...]
+    meter: Meter
+    environment: dict[str, object]
+    failures: tuple[str, ...]
+    timeline: Timeline | None = None
+
+
+class RunClock:
+    """Seconds since it was made."""
+
+    def __init__(self) -> None:
+        self._origin = time.perf_counter()
+
+    def now_seconds(self) -> float:
+        """Return the time."""
+        return time.perf_counter() - self._origin
+
+    def sleep_until(self, at_seconds: float) -> None:
+        """Let the time come."""
+        left = at_seconds - self.now_seconds()
+        if left > 0:
+            time.sleep(left)
+
+
+def check_runnable(truncated: Truncated) -> MemorySplit:
+    """Return how memory is split, after refusing what no real run can do.
+
+    Raises
+    ------
+    InputError
+        The scenario asks for something that only a simulation has.
+    """
+    scenario, inputs = truncated.scenario, truncated.inputs
+    if scenario.eviction == "belady":
+        raise InputError("eviction belady looks into the future, which a real run cannot; take lru or aged-lfu")
+    if scenario.pageable or scenario.page_cache_bytes is not None:
+        raise InputError(
+            "pageable and page_cache_bytes describe a simulated host; a real run has the host it runs on, leave them out"
+        )
+    baseline = BASELINES[scenario.baseline]
+    memory = split_memory(scenario, baseline, inputs.costs)
+    if not baseline.resident and memory.slots_per_layer >= inputs.model.num_experts:
+        raise InputError(
+            f"{scenario.baseline} is an offloaded baseline but all {inputs.model.num_experts} experts of a layer have "
+            "slots, so nothing is offloaded; lower --slots or --slot-fraction, or ask for B3"
+        )
+    return memory
+
+
+def check_store(store: ExpertStore, truncated: Truncated) -> None:
+    """Refuse a store that does not hold the experts of this run.
+
+    Raises
+    ------
+    InputError
+        Saying what differs.
+    """
+    model, held = truncated.inputs.model, store.description
+    for name in ("num_experts", "hidden_size", "expert_intermediate_size", "expert_format", "expert_bytes"):
+        if getattr(held, name) != getattr(model, name):
+            raise InputError(
+                f"store {store.path} has {name} {getattr(held, name)} but {model.name} has {getattr(model, name)}; "
+                "pack one of this shape"
+            )
+    if held.num_layers < model.num_layers:
+        raise InputError(
+            f"store {store.path} has {held.num_layers} layers but the run needs {model.num_layers}; lower --layers"
+        )
+
+
+def run_real(
+    truncated: Truncated,
+    store: ExpertStore,
+    options: DeviceOptions,
+    *,
+    timeline: Timeline | None = None,
+    log: EventLog | None = None,
+    on_progress: Callable[[int], None] = lambda ended: None,
+    wrap_device: Callable[[WorkerDevice], WorkerDevice] = lambda device: device,
+) -> RealRun:
+    """Run one scenario to its end on a device over `store`.
+
+    Raises
+    ------
+    HideawayError
+        Every request failed, or the run could not start.
+    InputError
+        The scenario, the store or the device does not allow it.
+    """
+    memory = check_runnable(truncated)
+    check_store(store, truncated)
+    scenario, inputs = truncated.scenario, truncated.inputs
+    num_slots = num_slots_needed(scenario, inputs, memory)
+    layout = ExpertLayout.of(inputs.model)
+    with (
+        torch.inference_mode(),
+        warnings.catch_warnings(record=True) as caught,
+        open_slots(options, store, scenario, num_slots, inputs.costs.link) as opened,
+    ):
+        device = wrap_device(opened)
+        expert = open_expert(options, layout)
+        machine = Machine(
+            scenario,
+            inputs,
+            BASELINES[scenario.baseline],
+            memory,
+            device=device,
+            work=_work(truncated, memory, device, expert, options),
+            make_clock=RunClock,
+            timeline=timeline,
+            log=log,
+            on_progress=on_progress,
+        )
+        machine.run()
+        facts = environment(options, device, expert)
+    failures = tuple(machine.failures.sentences.values())
+    if not machine.meter.requests:
+        raise HideawayError(f"every request failed; the first: {failures[0]}")
+    metrics, found = summarise(scenario, machine, inputs.model.expert_bytes)
+    remarks = _remarks(machine, failures, [str(warning.message) for warning in caught])
+    return RealRun(truncated, memory, metrics, (*found, *remarks), machine.meter, facts, failures, timeline)
+
+
+def _work(
+    truncated: Truncated, memory: MemorySplit, device: WorkerDevice, expert: Expert, options: DeviceOptions
+) -> TorchWork:
+    """Return the compute of a run, weights made, every path run once."""
+    scenario, inputs = truncated.scenario, truncated.inputs
+    baseline = BASELINES[scenario.baseline]
+    parameters = scenario.drafter_parameters if baseline.speculative else 0
+    weights = Weights(WEIGHT_SEED, compute_device(options))
+    trunk = SyntheticTrunk(truncated.architecture, parameters, weights)
+    return TorchWork(
+        trunk,
+        inputs.trace,
+        compute_expert=expert.forward,
+        slot_tensor=device.slot_tensor,
+        lookahead=make_scheduler(scenario, inputs, baseline, memory).cache.prefetch.lookahead,
+    )
+
+
+def _remarks(machine: Machine, failures: tuple[str, ...], warned: list[str]) -> list[str]:
+    remarks = list(dict.fromkeys(warned))
+    if failures:
+        remarks.append(f"{len(failures)} requests failed and are counted in no figure; {failures[0]}")
+    if machine.transfers.failed_prefetches:
+        remarks.append(f"{machine.transfers.failed_prefetches} prefetches failed before anybody needed them")
+    return remarks
