@@ -6,7 +6,12 @@ import sys
 
 from benchmarks import devices, fp4_experts, matrix_time, visits
 
-BENCHMARKS = {"visits": visits.report, "matrix": matrix_time.report, "fp4-experts": fp4_experts.report, "devices": devices.report}
+BENCHMARKS = {
+    "visits": visits.report,
+    "matrix": matrix_time.report,
+    "fp4-experts": fp4_experts.report,
+    "devices": devices.report,
+}
 
 
 def main(names: list[str]) -> int:

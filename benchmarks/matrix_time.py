@@ -10,7 +10,20 @@ import time
 
 from hideaway.console import print_table
 
-COMMON = ["--slot-fraction", "0.5", "--block-size", "8", "16", "--concurrency", "1", "2", "4", "8", "16", "32"]
+COMMON = [
+    "--slot-fraction",
+    "0.5",
+    "--block-size",
+    "8",
+    "16",
+    "--concurrency",
+    "1",
+    "2",
+    "4",
+    "8",
+    "16",
+    "32",
+]
 RUNS = {
     "gpt-oss-20b on rtx-pro-6000": ["--model", "gpt-oss-20b", "--profile", "rtx-pro-6000"],
     "Qwen3-30B-A3B on rtx-5090": ["--model", "Qwen3-30B-A3B", "--profile", "rtx-5090"],

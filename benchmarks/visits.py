@@ -42,7 +42,9 @@ def report() -> None:
         ratio = statistics.median(bare / visits for bare, visits, _ in rounds)
         lines.append((name, f"{rounds[0][2]:.1f}", f"{rate:,.0f}", f"{ratio:.1f}"))
     print_table(
-        ("case", "misses a visit", "visits/s", "bare timeouts a visit"), lines, title="layer visits on one core"
+        ("case", "misses a visit", "visits/s", "bare timeouts a visit"),
+        lines,
+        title="layer visits on one core",
     )
 
 

@@ -31,10 +31,14 @@ def add_scenario_flags(parser: argparse.ArgumentParser, *, without: Collection[s
             continue
         flag = "--" + spec.name.replace("_", "-")
         text = str(spec.metadata["help"])
+        if spec.metadata["choices"]:
+            text += f": {', '.join(spec.metadata['choices'])}"
         if spec.default is not MISSING and spec.default not in (None, False):
-            text += f" (default {spec.default})"
+            default = f"{spec.default:g}" if isinstance(spec.default, float) else spec.default
+            text += f" (default {default})"
         if spec.metadata["within"] is not None:
-            text += " [{:g} to {:g}]".format(*spec.metadata["within"])
+            kind = "whole number, " if kinds[spec.name] is int else ""
+            text += " [{}{:g} to {:g}]".format(kind, *spec.metadata["within"])
         if kinds[spec.name] is bool:
             group.add_argument(flag, action=argparse.BooleanOptionalAction, default=None, help=text)
         else:

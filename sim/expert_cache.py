@@ -25,8 +25,9 @@ class CacheCounts:
     """Running counts over layer visits, in experts.
 
     `needed` distinct experts read; `hits` of them resident before the visit's own transfers (in flight is a
-    miss); `covered` resident or predicted; `timely` brought by prefetch before the visit; `prefetched` brought
-    by prefetch; `wasted` of those, used by no committed row of the round; `streamed` moved and not kept.
+    miss); `covered` resident or predicted; `timely` brought by prefetch before the first visit that reads them;
+    `prefetched` brought by prefetch; `wasted` of those, used by no committed row of the round; `streamed` moved and
+    not kept.
     """
 
     visits: int = 0
@@ -199,7 +200,8 @@ class ExpertCache:
         """Note prefetches that landed. Changes state."""
         for layer, experts in arrivals:
             self.residency.arrive(layer, experts)
-            self._brought[layer] |= experts
+            late = self._pinned if layer == self._visiting else 0
+            self._brought[layer] |= experts & ~late
             self._moved[layer] |= experts
             self.counts.prefetched += experts.bit_count()
 

@@ -54,7 +54,10 @@ def main() -> int:
         subprocess.run([*pip, "install", "--no-deps", "--target", str(site), str(wheel)], check=True)
         missing = _missing_files(site / "hideaway")
         if missing:
-            print(f"wheel: lacks {', '.join(missing)}; add them to package-data in pyproject.toml", file=sys.stderr)
+            print(
+                f"wheel: lacks {', '.join(missing)}; add them to package-data in pyproject.toml",
+                file=sys.stderr,
+            )
             return 1
         environment = {**os.environ, "PYTHONPATH": str(site)}
         probe = [sys.executable, "-c", PROBE, scratch]

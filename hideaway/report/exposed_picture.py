@@ -38,8 +38,8 @@ def exposed_plot(rows: Sequence[Row], path: str | os.PathLike[str], *, profile: 
     Parameters
     ----------
     rows : Sequence[Mapping[str, object]]
-        Rows of the matrix with `exposed_share` (or `exposed_seconds_per_round` and `per_round_latency_seconds`); repeats of a cell
-        are drawn as the mean of their shares.
+        Rows of the matrix with `exposed_share` (or `exposed_seconds_per_round` and `per_round_latency_seconds`);
+        repeats of a cell are drawn as the mean of their shares.
     path : str or os.PathLike
         Ends in .png or .svg.
     profile : str, optional

@@ -17,7 +17,9 @@ SUBCOMMANDS: dict[str, Subcommand] = {
         "hideaway.subcommands.hide", "do transfers hide? both sides, verdicts, inverses, what hiding is worth"
     ),
     "simulate": Subcommand("hideaway.subcommands.simulate", "simulate one scenario and print its metrics"),
-    "run": Subcommand("hideaway.subcommands.run", "run one scenario for real: FP4 experts, real transfers, same metrics"),
+    "run": Subcommand(
+        "hideaway.subcommands.run", "run one scenario for real: FP4 experts, real transfers, same metrics"
+    ),
     "matrix": Subcommand(
         "hideaway.subcommands.matrix", "baselines B0 to B3 over block sizes and concurrencies"
     ),

@@ -22,9 +22,19 @@ from hideaway.sim.inputs.profiles import ORIGINS, PARAMETERS, Profile, builtin_p
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the flags of `hideaway profile`."""
     actions = parser.add_subparsers(dest="action", required=True, metavar="list|show")
-    listing = actions.add_parser("list", help="name the built-in profiles", allow_abbrev=False)
+    listing = actions.add_parser(
+        "list",
+        help="name the built-in profiles",
+        epilog="example: hideaway profile list",
+        allow_abbrev=False,
+    )
     add_json_option(listing)
-    showing = actions.add_parser("show", help="print every parameter of a profile", allow_abbrev=False)
+    showing = actions.add_parser(
+        "show",
+        help="print every parameter of a profile",
+        epilog="example: hideaway profile show rtx-pro-6000 --set link.h2d_bytes_per_second=51.5e9 -o mine.json",
+        allow_abbrev=False,
+    )
     showing.add_argument("profile", metavar="NAME", help="built-in name or path of a profile file")
     showing.add_argument(
         "--set",

@@ -6,7 +6,7 @@ once and kept in a cache folder (~2 GB for the example); --store takes packed on
 into slots past the page cache, paced-memory emulates a link of --link-rate, cuda copies from pinned host memory.
 
 Example:
-  hideaway run --shape Qwen3-30B-A3B --layers 6 --device disk --slot-fraction 0.5 --block-size 8 --concurrency 1 --requests 8
+  hideaway run --shape Qwen3-30B-A3B --layers 6 --device disk --slot-fraction 0.5 --concurrency 1 --requests 8
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from hideaway.console import note, print_json, print_table, progress
+from hideaway.hw.devices.choose import DEVICE_KINDS
 from hideaway.options import add_json_option, add_out_option, output_file, refuse_same_file
 from hideaway.report.defaults import defaults_in_force
 from hideaway.report.metric_units import metric_rows
@@ -34,26 +35,41 @@ if TYPE_CHECKING:
     from hideaway.hw.engine.truncation import Truncated
     from hideaway.hw.store.reader import ExpertStore
 
-DEVICES = ("disk", "paced-memory", "cuda")
 _SIMULATED_ONLY = ("model", "pageable", "page_cache_bytes", "launch")
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the flags of `hideaway run`."""
     group = parser.add_argument_group("real run")
-    group.add_argument("--shape", metavar="NAME", help="model whose shape is run: name, config.json or its folder")
-    group.add_argument("--layers", type=int, metavar="N", help="keep the first N layers with experts (default all)")
-    group.add_argument("--device", choices=DEVICES, default="disk", help="where experts come from (default disk)")
-    group.add_argument("--store", metavar="DIR", help="experts packed by `hideaway pack` instead of the cache's")
     group.add_argument(
-        "--link-rate", type=float, metavar="BYTES_PER_SECOND", help="paced-memory: set rate (default the profile's)"
+        "--shape", metavar="NAME", help="model whose shape is run: name, config.json or its folder"
     )
     group.add_argument(
-        "--link-latency", type=float, metavar="SECONDS", help="paced-memory: set latency (default the profile's)"
+        "--layers", type=int, metavar="N", help="keep the first N layers with experts (default all)"
+    )
+    group.add_argument(
+        "--device", choices=DEVICE_KINDS, default="disk", help="where experts come from (default disk)"
+    )
+    group.add_argument(
+        "--store", metavar="DIR", help="experts packed by `hideaway pack` instead of the cache's"
+    )
+    group.add_argument(
+        "--link-rate",
+        type=float,
+        metavar="BYTES_PER_SECOND",
+        help="paced-memory: set rate (default the profile's)",
+    )
+    group.add_argument(
+        "--link-latency",
+        type=float,
+        metavar="SECONDS",
+        help="paced-memory: set latency (default the profile's)",
     )
     group.add_argument("--threads", type=int, metavar="N", help="threads that compute (default all cores)")
     group.add_argument(
-        "--verify-transfers", action="store_true", help="check the checksum of every expert moved (takes compute)"
+        "--verify-transfers",
+        action="store_true",
+        help="check the checksum of every expert moved (takes compute)",
     )
     add_scenario_flags(parser, without=_SIMULATED_ONLY)
     add_json_option(parser)
@@ -76,9 +92,7 @@ def run(arguments: argparse.Namespace) -> int:
     from hideaway.hw.engine.run import run_real
 
     with progress(truncated.scenario.requests, "requests") as step:
-        finished = run_real(
-            truncated, store, options, timeline=timeline, log=log, on_progress=_steps(step)
-        )
+        finished = run_real(truncated, store, options, timeline=timeline, log=log, on_progress=_steps(step))
     settings = _settings(finished, store)
     result = {
         "scenario": settings,
@@ -128,6 +142,9 @@ def _inputs(arguments: argparse.Namespace) -> tuple[Truncated, Any]:
 
 
 def _need_torch() -> None:
+    # OpenMP's threads spin between torch's calls unless told not to, on the cores that compute experts and read them:
+    # on two cores a forward took four times as long. The library reads this once, when torch is first imported.
+    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     try:
         import torch  # noqa: F401
     except ImportError as error:

@@ -60,7 +60,7 @@ class Attention:
         queries, keys, values = (product(rows, weight) for weight in self._inputs)
         gate = None
         if shape.output_gate:
-            queries, gate = queries.split(shape.query_width, dim=1)
+            queries, gate = queries.chunk(2, dim=1)
         new = torch.stack([keys, values]).view(2, -1, shape.num_kv_heads, shape.head_dim).transpose(1, 2)
         queries = queries.view(-1, shape.num_heads, shape.head_dim).transpose(0, 1)
         pieces = []

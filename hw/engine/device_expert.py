@@ -26,7 +26,9 @@ class DeviceExpert:
 
     kernel_name = "torch look-ups"
 
-    def __init__(self, layout: ExpertLayout, device: torch.device, dtype: torch.dtype = torch.bfloat16) -> None:
+    def __init__(
+        self, layout: ExpertLayout, device: torch.device, dtype: torch.dtype = torch.bfloat16
+    ) -> None:
         self._layout = layout
         self._dtype = dtype
         codes = np.arange(256)

@@ -128,4 +128,3 @@ class Engine:
                 "nothing runs, nothing waits and no request will come, yet some are unfinished"
             )
         self._clock.sleep_until(arrival)
-

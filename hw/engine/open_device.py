@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import platform
 import time
 from dataclasses import dataclass
@@ -107,6 +108,7 @@ def environment(options: DeviceOptions, device: WorkerDevice, expert: Expert) ->
     return {
         "device": device.facts(),
         "threads": options.threads,
+        "openmp_wait_policy": os.environ.get("OMP_WAIT_POLICY", "not set"),
         "torch": torch.__version__,
         "expert_kernel": expert.kernel_name,
         "dense_dtype": "float32",

@@ -29,9 +29,11 @@ from hideaway.hw.engine.torch_work import TorchWork
 from hideaway.hw.engine.truncation import Truncated
 from hideaway.hw.fp4.layouts import ExpertLayout
 from hideaway.hw.store.reader import ExpertStore
+from hideaway.sim.costs import LinkCosts
 from hideaway.sim.errors import HideawayError, InputError
 from hideaway.sim.event_log import EventLog
 from hideaway.sim.inputs.scenario.baselines import BASELINES
+from hideaway.sim.inputs.scenario.fields import Scenario
 from hideaway.sim.metrics import Meter
 from hideaway.sim.timeline import Timeline
 from hideaway.sim.world.make_scheduler import make_scheduler
@@ -88,10 +90,12 @@ def check_runnable(truncated: Truncated) -> MemorySplit:
     """
     scenario, inputs = truncated.scenario, truncated.inputs
     if scenario.eviction == "belady":
-        raise InputError("eviction belady looks into the future, which a real run cannot; take lru or aged-lfu")
+        raise InputError(
+            "eviction belady looks into the future, which a real run cannot; take lru or aged-lfu"
+        )
     if scenario.pageable or scenario.page_cache_bytes is not None:
         raise InputError(
-            "pageable and page_cache_bytes describe a simulated host; a real run has the host it runs on, leave them out"
+            "pageable and page_cache_bytes describe a simulated host; a real run has its own, leave them out"
         )
     baseline = BASELINES[scenario.baseline]
     memory = split_memory(scenario, baseline, inputs.costs)
@@ -132,7 +136,7 @@ def run_real(
     timeline: Timeline | None = None,
     log: EventLog | None = None,
     on_progress: Callable[[int], None] = lambda ended: None,
-    wrap_device: Callable[[WorkerDevice], WorkerDevice] = lambda device: device,
+    make_device: Callable[[DeviceOptions, ExpertStore, Scenario, int, LinkCosts], WorkerDevice] = open_slots,
 ) -> RealRun:
     """Run one scenario to its end on a device over `store`.
 
@@ -151,9 +155,8 @@ def run_real(
     with (
         torch.inference_mode(),
         warnings.catch_warnings(record=True) as caught,
-        open_slots(options, store, scenario, num_slots, inputs.costs.link) as opened,
+        make_device(options, store, scenario, num_slots, inputs.costs.link) as device,
     ):
-        device = wrap_device(opened)
         expert = open_expert(options, layout)
         machine = Machine(
             scenario,

@@ -94,7 +94,9 @@ class SyntheticTrunk:
 
     def __init__(self, architecture: Architecture, drafter_parameters: float, weights: Weights) -> None:
         hidden = architecture.hidden_size
-        every = [SyntheticLayer(architecture, index, weights) for index in range(len(architecture.layer_kinds))]
+        every = [
+            SyntheticLayer(architecture, index, weights) for index in range(len(architecture.layer_kinds))
+        ]
         self.moe_layers = [layer for layer in every if layer.router is not None]
         self.dense_layers = [layer for layer in every if layer.router is None]
         self.head = weights.matrix(architecture.vocab_size, hidden)

@@ -107,8 +107,8 @@ class Transfers:
             arrivals = self._device.wait()
             if not arrivals:
                 raise HideawayError(
-                    f"layer {self._visiting} waits for experts {self._awaited:#x}, which are not on their way; this is a "
-                    "fault in the scheduler or the device"
+                    f"layer {self._visiting} waits for experts {self._awaited:#x}, which are not on their way; this is "
+                    "a fault in the scheduler or the device"
                 )
             self._sort(arrivals)
 
@@ -150,7 +150,7 @@ class Transfers:
         self._device.submit([Transfer(layer, expert, slot) for expert, slot in slots.items()], band)
 
     def _feed_stream(self) -> None:
-        """Start streaming as many experts as there are free staging slots; all were asked for at once. Changes state."""
+        """Start streaming as many experts as there are staging slots; all were asked for at once. Changes state."""
         while self._to_stream:
             slot = self._table.take_staging()
             if slot is None:

@@ -39,7 +39,7 @@ def round_to_codes(values: npt.NDArray[np.float32]) -> npt.NDArray[np.uint8]:
 
 def pack_codes(codes: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
     """Return two codes a byte along the last axis, the first in the low nibble; its length is even."""
-    packed: npt.NDArray[np.uint8] = codes[..., 0::2] | (codes[..., 1::2] << 4)
+    packed: npt.NDArray[np.uint8] = (codes[..., 0::2] | (codes[..., 1::2] << 4)).astype(np.uint8)
     return packed
 
 

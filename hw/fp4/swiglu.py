@@ -58,4 +58,5 @@ def swiglu_expert(
 
 def _sigmoid(z: Floats) -> Floats:
     small: Floats = np.exp(-np.abs(z))  # at most 1, so nothing overflows
-    return np.where(z >= 0, np.ones_like(small), small) / (1 + small)
+    sigmoid: Floats = np.where(z >= 0, np.ones_like(small), small) / (1 + small)
+    return sigmoid

@@ -58,8 +58,9 @@ def split_memory(scenario: Scenario, baseline: Baseline, costs: CostModel) -> Me
     if kv_bytes <= 0:
         raise CapacityError(
             f"{slots} expert slots per layer take {slots_bytes / GB:.1f} GB, which with "
-            f"{model.dense_bytes / GB:.1f} GB of dense weights, {drafter / GB:.1f} GB of drafter and {reserved / GB:.1f} GB reserved leaves nothing of "
-            f"{device / GB:.1f} GB for KV caches; lower the slots or take a card with more memory"
+            f"{model.dense_bytes / GB:.1f} GB of dense weights, {drafter / GB:.1f} GB of drafter and "
+            f"{reserved / GB:.1f} GB reserved leaves nothing of {device / GB:.1f} GB for KV caches; "
+            "lower the slots or take a card with more memory"
         )
     return MemorySplit(slots, slots_bytes, model.dense_bytes, drafter, staging, reserved, kv_bytes)
 

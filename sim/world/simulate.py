@@ -139,7 +139,9 @@ def simulate(
     memory = split_memory(scenario, baseline, inputs.costs)
     if not baseline.resident:
         _refuse_resident(scenario, memory, inputs.model)
-    world = World(scenario, inputs, baseline, memory, timeline=timeline, record=record, future=future, log=log)
+    world = World(
+        scenario, inputs, baseline, memory, timeline=timeline, record=record, future=future, log=log
+    )
     world.run()
     if world.meter.end_seconds > MAX_SECONDS:
         raise InputError(

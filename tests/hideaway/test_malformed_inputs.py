@@ -15,6 +15,7 @@ from hideaway.sim.errors import InputError
 from hideaway.sim.inputs.routing import UnionTable, union_table
 from hideaway.sim.inputs.routing.trace import RoutingTrace
 from hideaway.sim.timeline import Timeline
+from hideaway.sim.world import simulate as world_simulate
 from tests.malformed import sound
 from tests.malformed.case import (
     Case,
@@ -163,10 +164,9 @@ def test_a_routing_trace_too_long_for_its_table_says_what_length_fits(monkeypatc
     assert UnionTable(RoutingTrace("fits", ids[:30], 8, 1, np.array([30]), "made for tests")).num_tokens == 30
 
 
-def test_a_run_that_would_last_for_decades_is_refused(tmp_path):
-    slow = ("link.h2d_bytes_per_second=1e3", "link.latency_seconds=3600", "issue.seconds_per_call=3600")
-    argv = ("simulate", "--requests", "40", *(word for value in slow for word in ("--set", value)))
-    assert complaint_in_process(Case("flag", argv, (), ("would last",)), tmp_path) is None
+def test_a_run_longer_than_a_timeline_can_say_is_refused(monkeypatch, tmp_path):
+    monkeypatch.setattr(world_simulate, "MAX_SECONDS", 0.5)
+    assert complaint_in_process(Case("flag", SIMULATE, (), ("would last",)), tmp_path) is None
 
 
 @pytest.mark.parametrize("encoding", ["ascii", "latin-1"])

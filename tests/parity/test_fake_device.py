@@ -6,7 +6,6 @@ issues from the queue that real devices use.
 
 from __future__ import annotations
 
-import dataclasses
 from dataclasses import replace
 
 import numpy as np
@@ -18,7 +17,7 @@ from hideaway.sim.inputs.scenario import BASELINES, Scenario
 from hideaway.sim.timeline import Timeline
 from hideaway.sim.world.copies import link_options
 from hideaway.sim.world.make_scheduler import make_scheduler
-from hideaway.sim.world.simulate import Run, load_inputs, simulate
+from hideaway.sim.world.simulate import Run, simulate
 from hideaway.sim.world.summary import summarise
 from tests.fake_device import FakeClock, FakeDevice, FakeWork
 

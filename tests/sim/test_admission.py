@@ -4,9 +4,10 @@ import dataclasses
 
 import numpy as np
 import pytest
-from hideaway.sim.admission import Deficit2D, VerifyAdmission, VerifyDemand, admit_verify_demands
 from hypothesis import given
 from hypothesis import strategies as st
+
+from hideaway.sim.admission import Deficit2D, VerifyAdmission, VerifyDemand, admit_verify_demands
 
 BUDGET = Deficit2D(16, 80)
 NOTHING = Deficit2D(0, 0)

@@ -205,6 +205,16 @@ def test_only_what_prefetch_brought_in_time_is_timely():
     assert (cache.counts.timely, cache.counts.hits, cache.counts.prefetched) == (1, 1, 2)
 
 
+def test_a_prefetch_that_its_visit_waited_for_is_not_timely_later():
+    cache = cache_of([4])
+    cache.place_wants([Want(0, 0b0011, Band.ROUTE_AHEAD)])
+    cache.visit(0, 0b0001, NOWHERE)
+    cache.arrived([(0, 0b0011)])
+    cache.visit_done(0, 0)
+    visit(cache, 0, 0b0011)
+    assert (cache.counts.timely, cache.counts.hits) == (1, 2), "only the expert that nobody had waited for"
+
+
 def test_waste_is_what_a_round_moved_for_no_committed_row():
     cache = cache_of([4, 4])
     cache.place_wants([Want(0, 0b0111, Band.ROUTE_AHEAD), Want(1, 0b0011, Band.ROUTE_AHEAD)])

@@ -7,10 +7,11 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hideaway.sim.errors import InputError
-from hideaway.sim.number_checks import finite_number, plain_value, printable_text, shown, whole_number
 from hypothesis import given
 from hypothesis import strategies as st
+
+from hideaway.sim.errors import InputError
+from hideaway.sim.number_checks import finite_number, plain_value, printable_text, shown, whole_number
 
 NOT_NUMBERS = [
     None,

@@ -2,6 +2,10 @@
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as npst
+
 from hideaway.sim.route_ahead import (
     RouteAheadStats,
     RouteAheadStepSummary,
@@ -10,9 +14,6 @@ from hideaway.sim.route_ahead import (
     union_experts_from_logits,
     union_experts_from_mask,
 )
-from hypothesis import given
-from hypothesis import strategies as st
-from hypothesis.extra import numpy as npst
 
 MASK = np.array(
     [

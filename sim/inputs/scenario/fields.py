@@ -67,7 +67,7 @@ class Scenario:
         "mixture:default",
         "constant:A, rate:ALPHA, vector:…, mixture:EASY,HARD,WEIGHT,PERSISTENCE or replay:FILE",
     )
-    slots: int | None = _option(None, "expert slots per layer", within=_SLOTS)
+    slots: int | None = _option(None, "expert slots per layer; wins over the slot fraction", within=_SLOTS)
     slot_fraction: float = _option(0.5, "expert slots per layer as a share of its experts", within=(1e-5, 1))
     block_size: int = _option(8, "rows verified per round: one anchor and its drafts", within=(1, 4096))
     router_exact_depth: int | None = _option(

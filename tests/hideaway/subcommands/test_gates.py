@@ -4,6 +4,8 @@ import json
 import random
 
 import pytest
+
+from hideaway.main import main
 from hideaway.sim.contract import REQUIRED_BASELINES, REQUIRED_METRICS, make_observation_row
 from hideaway.sim.contract.writers import write_rows_json
 from hideaway.sim.verdicts.published import (
@@ -13,8 +15,6 @@ from hideaway.sim.verdicts.published import (
     PUBLISHED_FOLDER,
     PUBLISHED_ROWS,
 )
-
-from hideaway.main import main
 
 
 def run_json(capsys, *words):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from pathlib import Path
 
@@ -74,7 +75,7 @@ def test_compute_records_never_overlap(tmp_path: Path, capsys: pytest.CaptureFix
         if record.track == "compute" and record.kind != "wait"
     ]
     pieces.sort()
-    assert all(end <= start + 1e-12 for (_, end), (start, _) in zip(pieces, pieces[1:], strict=False))
+    assert all(end <= start + 1e-12 for (_, end), (start, _) in itertools.pairwise(pieces))
 
 
 def test_matrix_writes_contract_valid_files_twice_the_same(tmp_path: Path) -> None:

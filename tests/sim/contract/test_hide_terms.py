@@ -5,9 +5,10 @@ import math
 
 import numpy as np
 import pytest
-from hideaway.sim.contract import HideInequality, evaluate_hide_inequality
 from hypothesis import given
 from hypothesis import strategies as st
+
+from hideaway.sim.contract import HideInequality, evaluate_hide_inequality
 
 BASE = {
     "resident_fraction": 0.5,

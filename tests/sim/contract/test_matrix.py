@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 import pytest
+
 from hideaway.sim.contract import (
     BLOCKED_STATUS,
     REQUIRED_BASELINES,

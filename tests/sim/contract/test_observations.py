@@ -6,6 +6,7 @@ import subprocess
 import sys
 
 import pytest
+
 from hideaway.sim.contract import (
     BLOCKED_STATUS,
     REQUIRED_METRICS,

@@ -5,6 +5,7 @@ import json
 
 import numpy as np
 import pytest
+
 from hideaway.sim.contract import (
     REQUIRED_METRICS,
     UNAVAILABLE_CAPACITY,

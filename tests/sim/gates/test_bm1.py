@@ -3,6 +3,7 @@
 import math
 
 import pytest
+
 from hideaway.sim.gates import summarise_row
 
 ROW = {"t_router_seconds": 0.002, "t_verify_seconds": 0.020, "output_tokens_per_second": 1.0}

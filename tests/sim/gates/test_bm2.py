@@ -4,6 +4,7 @@ import dataclasses
 import math
 
 import pytest
+
 from hideaway.sim.gates import (
     BATCHED_PYBIND,
     CPP_INTERNAL,

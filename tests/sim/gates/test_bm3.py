@@ -4,6 +4,9 @@ import dataclasses
 import math
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
 from hideaway.sim.gates import (
     BACKGROUND,
     ON_DEMAND,
@@ -14,8 +17,6 @@ from hideaway.sim.gates import (
     build_bm3_report,
     priority_arm,
 )
-from hypothesis import given
-from hypothesis import strategies as st
 
 
 def arm(exposed, speed):

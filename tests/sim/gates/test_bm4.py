@@ -3,9 +3,10 @@
 import math
 
 import pytest
-from hideaway.sim.gates import DEFAULT_COMPUTE_RANGES, Memcpy, NvtxRange, compute_overlap
 from hypothesis import given
 from hypothesis import strategies as st
+
+from hideaway.sim.gates import DEFAULT_COMPUTE_RANGES, Memcpy, NvtxRange, compute_overlap
 
 COMPUTE = ("dflash_draft", "route_ahead_router", "target_verify")
 

@@ -3,6 +3,7 @@
 import math
 
 import pytest
+
 from hideaway.sim.gates import (
     bm2_decision,
     bm3_decision,

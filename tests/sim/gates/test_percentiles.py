@@ -4,9 +4,10 @@ import math
 import statistics
 
 import pytest
-from hideaway.sim.gates import median, percentiles_us
 from hypothesis import given
 from hypothesis import strategies as st
+
+from hideaway.sim.gates import median, percentiles_us
 
 SAMPLES = st.lists(st.integers(0, 10**12), min_size=1, max_size=200)
 

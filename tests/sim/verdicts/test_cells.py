@@ -1,6 +1,7 @@
 """Rows judged cell by cell, repeat by repeat."""
 
 import pytest
+
 from hideaway.sim.contract import (
     BLOCKED_STATUS,
     REQUIRED_BASELINES,

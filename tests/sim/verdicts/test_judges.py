@@ -1,6 +1,7 @@
 """Each gate passes, fails or is not measured, for a reason."""
 
 import pytest
+
 from hideaway.sim.gates import bm3_decision, priority_arm
 from hideaway.sim.verdicts import GateMeasurements, judge_gates
 from hideaway.sim.verdicts.measurements import Bm2Measurement, Bm3Measurement, Bm4Measurement, Bm5Measurement

@@ -3,6 +3,7 @@
 import json
 
 import pytest
+
 from hideaway.sim.contract import (
     REQUIRED_METRICS,
     aggregate_result_matrices,

@@ -3,6 +3,7 @@
 import json
 
 import pytest
+
 from hideaway.sim.errors import InputError
 from hideaway.sim.gates import (
     Memcpy,
