@@ -2,11 +2,13 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-STAMP := $(VENV)/.installed
+RUN_STAMP := $(VENV)/.installed
+STAMP := $(VENV)/.installed-tests
+PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
 
 .PHONY: demo test lint types unit wheel campaigns bench clean
 
-demo: $(STAMP)
+demo: $(RUN_STAMP)
 	$(BIN)/python tools/demo.py
 
 test: lint types unit wheel
@@ -37,8 +39,12 @@ bench: $(STAMP)
 clean:
 	rm -rf $(VENV) build dist demo-out *.egg-info
 
-$(STAMP): pyproject.toml constraints.txt
+$(RUN_STAMP): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt setuptools wheel
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-build-isolation -c constraints.txt -e '.[hw,test]'
+	$(PIP) install -c constraints.txt setuptools wheel
+	$(PIP) install --no-build-isolation -c constraints.txt -e .
+	touch $@
+
+$(STAMP): $(RUN_STAMP)
+	$(PIP) install --no-build-isolation -c constraints.txt -e '.[hw,test]'
 	touch $@

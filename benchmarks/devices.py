@@ -31,9 +31,9 @@ from hideaway.hw.store.synthetic import SyntheticExperts
 from hideaway.sim.commands import Band
 from hideaway.sim.units import GB, MIB
 
-ROUNDS = 60
+ROUNDS = 150
 TOTAL_BYTES = 256 * MIB
-ROUND_BYTES = 64 * MIB  # short rounds, so that both ways of one meet the same machine
+BLOCKS_A_ROUND = 16  # short rounds, so that both ways of one meet the same machine
 BLOCK_BYTES = (MIB, 4 * MIB, 13_238_272, 16 * MIB)
 SHAPE = "gpt-oss-20b"
 OVERLAPPED_EXPERTS = 12
@@ -70,14 +70,14 @@ def _report_bandwidth(folder: Path) -> None:
                 def through_device(order: list[int]) -> None:
                     _move(device, order)
 
-                count = max(4, ROUND_BYTES // block_bytes)
+                count = min(BLOCKS_A_ROUND, num_experts)
                 samples = _rounds({"bare": bare, "device": through_device}, num_experts, count)
                 direct = device.facts()["direct"]
             os.close(descriptor)
         rate = count * store.stride_bytes / statistics.median(samples["bare"]) / GB
         shares = [bare / own for bare, own in zip(samples["bare"], samples["device"], strict=True)]
-        lines.append((f"{block_bytes / MIB:.1f}", f"{rate:.2f}", *_quartiles(shares), str(direct)))
-    columns = ("MiB a block", "bare O_DIRECT GB/s", "device / bare, median", "quartiles", "direct")
+        lines.append((f"{block_bytes / MIB:.1f}", f"{rate:.2f}", *_median(shares), str(direct)))
+    columns = ("MiB a block", "bare O_DIRECT GB/s", "device / bare, median", "95 % interval", "direct")
     print_table(columns, lines, title=f"disk device, one reader, medians of {ROUNDS} alternating rounds")
 
 
@@ -114,8 +114,8 @@ def _report_overlap(folder: Path) -> None:
             each = [
                 f"{statistics.median(times) / OVERLAPPED_EXPERTS * 1e3:.2f}" for times in samples.values()
             ]
-            lines.append((num_rows, *each, *_quartiles(shares)))
-    columns = ("rows", "read ms", "compute ms", "both ms", "share of ideal, median", "quartiles")
+            lines.append((num_rows, *each, *_median(shares)))
+    columns = ("rows", "read ms", "compute ms", "both ms", "share of ideal, median", "95 % interval")
     title = f"reads beside 1-thread compute, {OVERLAPPED_EXPERTS} experts of {SHAPE} ({kernel.kernel_name} kernel)"
     print_table(columns, lines, title=title)
 
@@ -152,7 +152,7 @@ def _rounds(
     samples: dict[str, list[float]] = {name: [] for name in ways}
     for number in range(ROUNDS + 1):
         order = sorted(rng.permutation(num_experts)[:count].tolist())  # as the experts of one submission go
-        for name in list(ways) if number % 2 else reversed(list(ways)):
+        for name in rng.permutation(list(ways)).tolist():
             start = time.perf_counter()
             ways[name](order)
             if number:
@@ -204,6 +204,9 @@ def _store_of(folder: Path, block_bytes: int) -> Iterator[ExpertStore]:
         shutil.rmtree(path)
 
 
-def _quartiles(values: list[float]) -> tuple[str, str]:
-    low, middle, high = statistics.quantiles(values, n=4)
-    return f"{middle:.3f}", f"{low:.3f} to {high:.3f}"
+def _median(values: list[float]) -> tuple[str, str]:
+    """Return a median and its 95 % interval from order statistics: ranks n/2 -+ 1.96 sqrt(n)/2."""
+    ordered = sorted(values)
+    reach = 1.96 * len(ordered) ** 0.5 / 2
+    low, high = ordered[int(len(ordered) / 2 - reach)], ordered[int(len(ordered) / 2 + reach)]
+    return f"{statistics.median(ordered):.3f}", f"{low:.3f} to {high:.3f}"

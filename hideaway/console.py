@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -23,9 +24,12 @@ def print_table(columns: Sequence[str], rows: Sequence[Sequence[object]], title:
     for row in rows:
         table.add_row(*(_cell(value) for value in row))
     console = Console(file=sys.stdout, highlight=False, markup=False)
-    if not console.is_terminal:
-        console = Console(file=sys.stdout, highlight=False, markup=False, width=_PIPE_WIDTH)
-    console.print(table)
+    if console.is_terminal:
+        console.print(table)
+        return
+    page = io.StringIO()
+    Console(file=page, highlight=False, markup=False, width=_PIPE_WIDTH).print(table)
+    print("\n".join(line.rstrip() for line in page.getvalue().splitlines()))
 
 
 def print_json(value: object) -> None:

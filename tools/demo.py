@@ -45,7 +45,7 @@ def demo() -> int:
     status = main(["hide", "--published", "bm4"])
     for flags in RUNS:
         print(f"\n$ hideaway matrix {' '.join(flags)} --requests 32", flush=True)
-        status |= main(["matrix", *flags, "--requests", "32", "--out", str(OUT / flags[1])])
+        status |= main(["matrix", *flags, "--requests", "32", "--overwrite", "--out", str(OUT / flags[1])])
     return status
 
 

@@ -39,6 +39,11 @@ def matrix_verdict(rows: Sequence[Row]) -> str:
             f"verdict: transfers hide (exposed below 1 % of time) in {hidden} of {len(offloaded)} offloaded rows; "
             f"exposed share {min(shares):.0%} to {max(shares):.0%}"
         )
+        costs = [row["offload_share"] for row in offloaded]
+        lines.append(
+            f"  offloading as a whole (waits, round trips, issue, launches of late experts one by one) takes "
+            f"{min(costs):.0%} to {max(costs):.0%} of time"
+        )
         lines.extend(_best(offloaded))
         lines.extend(_held_back(offloaded))
     lines.append(order_summary(order_verdicts(rows)))
@@ -69,6 +74,7 @@ def _held_back(rows: Sequence[Row]) -> list[str]:
     counts = ", ".join(str(count) for count in dict.fromkeys(row["concurrency"] for row in waiting))
     return [
         f"  OURS verifies only {min(shares):.0%} to {max(shares):.0%} of its drafted sequences per iteration at "
-        f"concurrency {counts}: its byte budget (bandwidth x achievable window) is below their demand, and an expert "
-        "that two sequences share is counted twice; --byte-budget or --admission token-deficit lifts it"
+        f"concurrency {counts}: its byte budget (bandwidth x achievable window) is below what one sequence is "
+        "predicted to move, so mostly the head of the line is verified alone; --byte-budget or --admission "
+        "token-deficit lifts it"
     ]

@@ -39,10 +39,12 @@ from hideaway.sim.hide import load_published_case, published_case_names, read_pu
 from hideaway.sim.number_checks import whole_number
 from hideaway.subcommands.hide_flags import (
     ALL_TERM_FLAGS,
+    DEFAULT_ACCEPTANCE,
     SCENARIO_FLAGS,
     SHAPE_FLAGS,
     add_scenario_flags,
     add_term_flags,
+    apply_scenario_file,
     check_given,
     given,
 )
@@ -71,6 +73,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Print the answer; draw and write what was asked for."""
     whole_number("seed", arguments.seed)
+    unused = apply_scenario_file(arguments)
+    if unused:
+        note(f"not used by this question: {', '.join(unused)}")
     check_given(arguments)
     refuse_same_file(arguments, "out", "plot")
     if arguments.plot is not None:
@@ -96,6 +101,8 @@ def _asked(arguments: argparse.Namespace) -> dict[str, Any]:
     if not scenario and given(arguments, SCENARIO_FLAGS):
         flags = ", ".join(f"--{name.replace('_', '-')}" for name in given(arguments, SCENARIO_FLAGS))
         raise InputError(f"{flags} needs a scenario; give --model and --profile as well")
+    if scenario and arguments.acceptance is None and arguments.acceptance_length is None:
+        arguments.acceptance = DEFAULT_ACCEPTANCE
     asked = ask_scenario(arguments) if scenario else ask_terms(arguments)
     if arguments.plot is not None:
         block = None if asked.terms.block is None else asked.terms.block.block_size

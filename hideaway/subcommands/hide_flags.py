@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 from hideaway.sim.errors import InputError
 from hideaway.sim.inputs.models import load_model
 from hideaway.sim.inputs.profiles import load_profile
+from hideaway.sim.inputs.scenario.toml_file import read_scenario_mapping, scenario_from_mapping
 from hideaway.sim.number_checks import finite_number, whole_number
 from hideaway.subcommands.hide_terms import (
     MOST_BYTES,
@@ -71,6 +72,8 @@ SCENARIO_FLAGS = (
     "acceptance",
 )
 """Flags that mean something with a model and a profile only."""
+FILE_KEYS = frozenset({*SCENARIO_FLAGS, "model", "profile", "block_size", "concurrency"})
+"""Keys of a scenario file that the question uses."""
 LIMITS: dict[str, tuple[float, float]] = {
     **dict.fromkeys(("resident_fraction", "saturation", "dense_share", "slot_fraction"), (0.0, 1.0)),
     **{name: (0.0, MOST_SECONDS) for name in ALL_TERM_FLAGS if name.endswith("_seconds")},
@@ -88,7 +91,8 @@ LIMITS: dict[str, tuple[float, float]] = {
 }
 """Least and most of each number, whether the question uses it or not."""
 DEFAULT_DENSE_SHARE = 0.5
-DEFAULT_BLOCK_SIZE = 16
+DEFAULT_BLOCK_SIZE = 8
+DEFAULT_ACCEPTANCE = "mixture:default"
 DEFAULT_CONTEXT_TOKENS = 1024
 DEFAULT_SLOT_FRACTION = 0.5
 
@@ -117,7 +121,10 @@ def add_term_flags(parser: argparse.ArgumentParser) -> None:
 
 def add_scenario_flags(parser: argparse.ArgumentParser) -> None:
     """Add the flags that name a whole scenario."""
-    group = parser.add_argument_group("a whole scenario")
+    group = parser.add_argument_group("a whole scenario", "flags win over the keys of --scenario FILE")
+    group.add_argument(
+        "--scenario", metavar="FILE", help="TOML file of `hideaway simulate`; keys that it uses are below"
+    )
     group.add_argument("--model", metavar="NAME", help="built-in model, model file or config.json")
     group.add_argument("--profile", metavar="NAME", help="built-in hardware profile or profile file")
     group.add_argument(
@@ -126,7 +133,7 @@ def add_scenario_flags(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--slot-fraction", type=float, metavar="X", help="share of the experts with a slot (default 0.5)"
     )
-    group.add_argument("--block-size", type=int, metavar="B", help="rows verified per round (default 16)")
+    group.add_argument("--block-size", type=int, metavar="B", help="rows verified per round (default 8)")
     group.add_argument("--concurrency", type=int, metavar="C", help="sequences in one forward (default 1)")
     group.add_argument(
         "--context-tokens", type=int, metavar="N", help="context of each sequence (default 1024)"
@@ -146,8 +153,33 @@ def add_scenario_flags(parser: argparse.ArgumentParser) -> None:
         help="measured unions: replay:NAME, fitted:NAME or a path (default: nominal)",
     )
     group.add_argument(
-        "--acceptance", metavar="SPEC", help="mean acceptance by block size: constant:A, mixture:default, ..."
+        "--acceptance",
+        metavar="SPEC",
+        help="mean acceptance by block size: constant:A, rate:ALPHA, ... (default mixture:default)",
     )
+
+
+def apply_scenario_file(arguments: argparse.Namespace) -> list[str]:
+    """Fill flags that were not given from --scenario FILE; return the file's keys that this question has no use for.
+
+    Raises
+    ------
+    InputError
+        The file is no scenario.
+    """
+    if arguments.scenario is None:
+        return []
+    checked = scenario_from_mapping(read_scenario_mapping(arguments.scenario))
+    unused = []
+    for name in read_scenario_mapping(arguments.scenario):
+        if name not in FILE_KEYS:
+            unused.append(name)
+        elif getattr(arguments, name) is None:
+            setattr(arguments, name, getattr(checked, name))
+    for name in ("model", "profile"):
+        if getattr(arguments, name) is None:
+            setattr(arguments, name, getattr(checked, name))
+    return unused
 
 
 def given(arguments: argparse.Namespace, names: Iterable[str]) -> dict[str, Any]:

@@ -10,12 +10,14 @@ Example:
 from __future__ import annotations
 
 import argparse
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from hideaway.campaigns.matrix import DEFAULT_BASELINES, Matrix, run_matrix
 from hideaway.console import note, print_json, print_table
 from hideaway.options import add_json_option, add_out_option
-from hideaway.report.defaults import defaults_in_force
+from hideaway.report.defaults import BASELINE_COLUMNS, baseline_rows, defaults_in_force, settings_rows
 from hideaway.report.matrix_table import matrix_table, matrix_verdict
 from hideaway.report.plots import exposed_plot, money_plot
 from hideaway.scenario_flags import add_scenario_flags, scenario_from_flags
@@ -29,7 +31,11 @@ from hideaway.sim.contract.writers import (
 from hideaway.sim.errors import InputError
 from hideaway.sim.files import write_json_atomically
 from hideaway.sim.inputs.scenario.baselines import BASELINES
+from hideaway.sim.inputs.scenario.fields import Scenario
+from hideaway.sim.inputs.scenario.toml_file import read_scenario_mapping
 
+BUDGETS = ("token_budget", "token_deficit_cap", "byte_budget", "byte_deficit_cap")
+"""They depend on the cell."""
 DEFAULT_BLOCK_SIZES = (8, 16)
 DEFAULT_CONCURRENCIES = (1, 2, 4, 8, 16, 32)
 
@@ -40,22 +46,19 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--block-size",
         type=int,
         nargs="+",
-        default=list(DEFAULT_BLOCK_SIZES),
         metavar="B",
-        help="rows verified per round",
+        help=f"rows verified per round (default {' '.join(map(str, DEFAULT_BLOCK_SIZES))})",
     )
     parser.add_argument(
         "--concurrency",
         type=int,
         nargs="+",
-        default=list(DEFAULT_CONCURRENCIES),
         metavar="C",
-        help="requests in the system at once",
+        help=f"requests in the system at once (default {' '.join(map(str, DEFAULT_CONCURRENCIES))})",
     )
     parser.add_argument(
         "--baselines",
         nargs="+",
-        default=list(DEFAULT_BASELINES),
         choices=list(BASELINES),
         metavar="NAME",
         help=f"rows of each cell, of {', '.join(BASELINES)} (default: the first seven)",
@@ -70,16 +73,16 @@ def configure(parser: argparse.ArgumentParser) -> None:
     without = ("block_size", "concurrency", "baseline", "rate", "open_loop", "max_sequences")
     add_scenario_flags(parser, without=without)
     add_json_option(parser)
+    parser.add_argument("--overwrite", action="store_true", help="replace the results that the folder holds")
     add_out_option(parser, "folder for the result files (default: print only)", folder=True)
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Run `hideaway matrix`."""
-    _check_counts("--block-size", arguments.block_size)
-    _check_counts("--concurrency", arguments.concurrency)
+    _refuse_overwriting(arguments)
+    arguments, scenario = _axes_and_scenario(arguments)
     if arguments.workers is not None and arguments.workers < 1:
         raise InputError(f"--workers is {arguments.workers}; give at least 1")
-    scenario = scenario_from_flags(_common(arguments))
     matrix = run_matrix(
         scenario,
         baselines=list(dict.fromkeys(arguments.baselines)),
@@ -97,7 +100,9 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.json:
         print_json({"settings": settings, "complete": complete, "rows": matrix.rows, "files": written})
         return 0
-    print_table(("setting", "value"), list(settings.items()), title="in force")
+    print_table(("setting", "value"), settings_rows(settings), title="in force")
+    names = list(dict.fromkeys(arguments.baselines))
+    print_table(BASELINE_COLUMNS, baseline_rows(scenario, matrix.inputs, names), title="baselines")
     columns, rows = matrix_table(matrix.rows)
     print_table(columns, rows, title="output tokens/s (exposed share of time)")
     print(matrix_verdict(matrix.rows))
@@ -106,9 +111,36 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _common(arguments: argparse.Namespace) -> argparse.Namespace:
-    """Return the flags with those of a single cell left at their defaults."""
-    return argparse.Namespace(**{**vars(arguments), "block_size": None, "concurrency": 1})
+def _axes_and_scenario(arguments: argparse.Namespace) -> tuple[argparse.Namespace, Scenario]:
+    """Return the flags with their axes settled, and what is common to all cells.
+
+    A scenario file may name one block size, concurrency and baseline; flags win over them.
+    """
+    given = read_scenario_mapping(arguments.scenario) if arguments.scenario else {}
+    if given.get("rate") is not None or given.get("open_loop"):
+        raise InputError(
+            "the scenario file has a rate or an open loop; a matrix closes its loops, take it out"
+        )
+    axes = {
+        "block_size": arguments.block_size or _one(given, "block_size") or list(DEFAULT_BLOCK_SIZES),
+        "concurrency": arguments.concurrency or _one(given, "concurrency") or list(DEFAULT_CONCURRENCIES),
+        "baselines": arguments.baselines or _one(given, "baseline") or list(DEFAULT_BASELINES),
+    }
+    _check_counts("--block-size", axes["block_size"])
+    _check_counts("--concurrency", axes["concurrency"])
+    common = argparse.Namespace(**{**vars(arguments), "block_size": None, "concurrency": 1})
+    return argparse.Namespace(**{**vars(arguments), **axes}), scenario_from_flags(common)
+
+
+def _one(given: Mapping[str, Any], key: str) -> list[Any]:
+    return [given[key]] if key in given else []
+
+
+def _refuse_overwriting(arguments: argparse.Namespace) -> None:
+    if arguments.out and not arguments.overwrite and (Path(arguments.out) / "rows.json").exists():
+        raise InputError(
+            f"{arguments.out} holds the rows of an earlier run; name another folder, or give --overwrite"
+        )
 
 
 def _check_counts(flag: str, values: list[int]) -> None:
@@ -120,8 +152,8 @@ def _check_counts(flag: str, values: list[int]) -> None:
 
 def _settings(matrix: Matrix, arguments: argparse.Namespace) -> dict[str, object]:
     settings = defaults_in_force(matrix.scenario, matrix.inputs, None)
-    for varies in ("baseline", "prefetch", "admission", "router_exact_depth"):
-        settings.pop(varies)
+    for varies in ("baseline", "prefetch", "admission", "router_exact_depth", *BUDGETS, "slots"):
+        settings.pop(varies, None)
     settings["block_size"] = list(arguments.block_size)
     settings["concurrency"] = list(arguments.concurrency)
     return settings

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 from hideaway.console import note, print_json, print_table, progress
 from hideaway.hw.devices.choose import DEVICE_KINDS
 from hideaway.options import add_json_option, add_out_option, output_file, refuse_same_file
-from hideaway.report.defaults import defaults_in_force
+from hideaway.report.defaults import defaults_in_force, settings_rows
 from hideaway.report.metric_units import metric_rows
 from hideaway.report.perfetto import write_perfetto
 from hideaway.scenario_flags import add_scenario_flags, scenario_from_flags
@@ -189,6 +189,17 @@ def _settings(finished: RealRun, store: ExpertStore) -> dict[str, object]:
     return settings
 
 
+def _flat(facts: dict[str, object]) -> dict[str, object]:
+    """Return facts of facts under dotted names."""
+    flat: dict[str, object] = {}
+    for name, value in facts.items():
+        if isinstance(value, dict):
+            flat |= {f"{name}.{inner}": fact for inner, fact in value.items()}
+        else:
+            flat[name] = value
+    return flat
+
+
 def _write_timeline(arguments: argparse.Namespace, timeline: Timeline) -> None:
     if arguments.timeline:
         timeline.write_jsonl(arguments.timeline)
@@ -199,8 +210,8 @@ def _write_timeline(arguments: argparse.Namespace, timeline: Timeline) -> None:
 
 
 def _print(finished: RealRun, settings: dict[str, object]) -> None:
-    print_table(("setting", "value"), list(settings.items()), title="in force")
-    print_table(("fact", "value"), list(finished.environment.items()), title="environment")
+    print_table(("setting", "value"), settings_rows(settings), title="in force")
+    print_table(("fact", "value"), settings_rows(_flat(finished.environment)), title="environment")
     print_table(("metric", "value", "unit"), metric_rows(finished.metrics), title="metrics (measured)")
     for warning in finished.warnings:
         note(f"note: {warning}")

@@ -10,7 +10,7 @@ import argparse
 
 from hideaway.console import note, print_json, print_table
 from hideaway.options import add_json_option, add_out_option, output_file, refuse_same_file
-from hideaway.report.defaults import defaults_in_force
+from hideaway.report.defaults import defaults_in_force, settings_rows
 from hideaway.report.metric_units import metric_rows
 from hideaway.report.perfetto import write_perfetto
 from hideaway.scenario_flags import add_scenario_flags, scenario_from_flags
@@ -68,7 +68,7 @@ def _write_timeline(arguments: argparse.Namespace, timeline: Timeline) -> None:
 
 
 def _print(finished: Run, defaults: dict[str, object]) -> None:
-    print_table(("setting", "value"), list(defaults.items()), title="in force")
+    print_table(("setting", "value"), settings_rows(defaults), title="in force")
     print_table(("metric", "value", "unit"), metric_rows(finished.metrics), title="metrics")
     for warning in finished.warnings:
         note(f"note: {warning}")

@@ -66,7 +66,7 @@ class Attention:
         pieces = []
         for seat, first in zip(seats, _firsts(seats), strict=True):
             mine = slice(first, first + seat.num_rows)
-            cached = kv.append(seat.seq_id, self._index, new[:, :, mine], _tokens_before(seat))
+            cached = kv.append(seat.seq_id, self._index, new[:, :, mine], seat.tokens_before)
             pieces.append(self._attend(queries[:, mine], cached[0], cached[1]))
         joined = torch.cat(pieces, dim=1).transpose(0, 1).reshape(-1, shape.query_width)
         if gate is not None:
@@ -88,7 +88,7 @@ class Attention:
         pieces = []
         for seat, first in zip(seats, _firsts(seats), strict=True):
             mine = slice(first, first + seat.num_rows)
-            cached = kv.append(seat.seq_id, self._index, new[:, :, mine], _tokens_before(seat))[0]
+            cached = kv.append(seat.seq_id, self._index, new[:, :, mine], seat.tokens_before)[0]
             pieces.append(self._attend(absorbed[:, mine], cached, cached[:, :, :rank]))
         values = torch.cat(pieces, dim=1) @ up[:, nope:].transpose(1, 2)
         return product(values.transpose(0, 1).reshape(-1, heads * shape.value_dim), self._output)
@@ -107,10 +107,6 @@ class Attention:
             queries[None], keys[None], values[None], attn_mask=seen, enable_gqa=True
         )
         return attended[0]
-
-
-def _tokens_before(seat: Seat) -> int:
-    return seat.context_tokens - seat.num_rows
 
 
 def _firsts(seats: tuple[Seat, ...]) -> list[int]:

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import torch
 
+from hideaway.sim.errors import HideawayError
+
 _FIRST_TOKENS = 512
 
 
@@ -38,7 +40,12 @@ class KvStore:
             (parts, heads, rows, width).
         """
         cache = self._cache(seq_id, layer)
-        cache.tokens = min(cache.tokens, keep_tokens)
+        if keep_tokens > cache.tokens:
+            raise HideawayError(
+                f"sequence {seq_id} has {cache.tokens} tokens cached in layer {layer} but {keep_tokens} precede the "
+                "new ones; this is a fault in the engine"
+            )
+        cache.tokens = keep_tokens
         end = cache.tokens + new.shape[2]
         if cache.values is None or cache.values.shape[2] < end:
             room = max(_FIRST_TOKENS, 1 << (end - 1).bit_length())

@@ -38,7 +38,7 @@ from hideaway.sim.metrics import Meter
 from hideaway.sim.timeline import Timeline
 from hideaway.sim.world.make_scheduler import make_scheduler
 from hideaway.sim.world.memory import MemorySplit, split_memory
-from hideaway.sim.world.summary import summarise
+from hideaway.sim.world.summary import offloading, summarise
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,6 +176,7 @@ def run_real(
     if not machine.meter.requests:
         raise HideawayError(f"every request failed; the first: {failures[0]}")
     metrics, found = summarise(scenario, machine, inputs.model.expert_bytes)
+    metrics |= offloading(metrics, inputs.costs.experts.group_seconds)
     remarks = _remarks(machine, failures, [str(warning.message) for warning in caught])
     return RealRun(truncated, memory, metrics, (*found, *remarks), machine.meter, facts, failures, timeline)
 

@@ -155,7 +155,7 @@ class TorchWork:
     def _embedded(self, seats: tuple[Seat, ...]) -> torch.Tensor:
         """Return input rows of seats: which token stands where is arbitrary, but the same in every run."""
         positions = [
-            torch.arange(seat.context_tokens - seat.num_rows, seat.context_tokens) + 7919 * seat.seq_id
+            torch.arange(seat.tokens_before, seat.tokens_before + seat.num_rows) + 7919 * seat.seq_id
             for seat in seats
         ]
         tokens = torch.cat(positions).to(self._device) % self._trunk.embedding.shape[0]

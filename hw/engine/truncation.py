@@ -8,8 +8,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from hideaway.hw.store.description import EXPERT_FORMATS
 from hideaway.hw.store.source import moe_layers, spec_in_fp4
 from hideaway.sim.costs import CostModel
+from hideaway.sim.errors import InputError
 from hideaway.sim.inputs.models import Architecture, ModelSpec, load_architecture
 from hideaway.sim.inputs.models.architecture import DenseLayers
 from hideaway.sim.inputs.routing import RoutingTrace, UnionTable
@@ -46,6 +48,10 @@ def truncate(scenario: Scenario, num_layers: int | None) -> Truncated:
     InputError
         The model has fewer, or what the scenario names is wrong.
     """
+    if scenario.expert_format not in (None, *EXPERT_FORMATS):
+        raise InputError(
+            f"expert_format is {scenario.expert_format!r}; real experts are {' or '.join(EXPERT_FORMATS)}, choose one"
+        )
     whole = load_architecture(scenario.model)
     expert_format = spec_in_fp4(whole, scenario.expert_format).expert_format
     scenario = replace(scenario, expert_format=expert_format)

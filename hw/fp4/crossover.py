@@ -8,7 +8,6 @@ an expert with the real features in and at most 512 between.
 
 from __future__ import annotations
 
-import statistics
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -113,19 +112,17 @@ def measured_crossover(kernel: CompiledKernel, layout: ExpertLayout) -> Crossove
             ways["few"] = lambda rows=rows: compiled(rows, False)  # type: ignore[misc]
         if count >= _ROWS[1]:
             ways["dense"] = lambda rows=rows: dense.forward(expert, rows)  # type: ignore[misc]
-        seconds = _medians(ways)
-        few_wins = few_wins and seconds.get("few", float("inf")) <= seconds["panel"]
+        seconds = _least_seconds(ways)
+        fastest = min(seconds, key=lambda name: seconds[name])
+        few_wins = few_wins and fastest == "few"
         if few_wins:
             few_rows_at_most = count
-        if seconds.get("dense", float("inf")) < min(seconds["panel"], seconds.get("few", float("inf"))):
-            dense_rows_at_least = dense_rows_at_least or count
-        else:
-            dense_rows_at_least = None
+        dense_rows_at_least = (dense_rows_at_least or count) if fastest == "dense" else None
     return Crossover(few_rows_at_most, dense_rows_at_least, dtype)
 
 
-def _medians(ways: dict[str, Callable[[], object]]) -> dict[str, float]:
-    """Return the median seconds of each way, timed in turns after one unmeasured call."""
+def _least_seconds(ways: dict[str, Callable[[], object]]) -> dict[str, float]:
+    """Return the least seconds of each way, timed in turns after one unmeasured call; other work only adds time."""
     for run in ways.values():
         run()
     samples: dict[str, list[float]] = {name: [] for name in ways}
@@ -134,4 +131,4 @@ def _medians(ways: dict[str, Callable[[], object]]) -> dict[str, float]:
             start = time.perf_counter()
             run()
             samples[name].append(time.perf_counter() - start)
-    return {name: statistics.median(times) for name, times in samples.items()}
+    return {name: min(times) for name, times in samples.items()}

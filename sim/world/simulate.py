@@ -21,7 +21,7 @@ from hideaway.sim.timeline import Timeline
 from hideaway.sim.timeline_record import MAX_SECONDS
 from hideaway.sim.world.inputs import Inputs
 from hideaway.sim.world.memory import MemorySplit, split_memory
-from hideaway.sim.world.summary import summarise
+from hideaway.sim.world.summary import offloading, summarise
 from hideaway.sim.world.world import World
 
 MAX_LAYER_VISITS = 10**9
@@ -149,6 +149,7 @@ def simulate(
             f" profile {inputs.costs.profile.name} that are far from any machine"
         )
     metrics, warnings = summarise(scenario, world, inputs.model.expert_bytes)
+    metrics |= offloading(metrics, inputs.costs.experts.group_seconds)
     return Run(scenario, inputs, memory, metrics, warnings, world.meter, timeline, world.recorded)
 
 

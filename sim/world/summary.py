@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 import numpy as np
@@ -151,3 +151,20 @@ def _warnings(scenario: Scenario, world: FinishedWorld, window: tuple[float, flo
             f"{world.scheduler.batch.preemptions} sequences were preempted for KV memory and recomputed"
         )
     return tuple(found)
+
+
+def offloading(metrics: Mapping[str, float], group_launch_seconds: float) -> dict[str, float]:
+    """Return what offloading costs beyond waiting: every expert that arrives late is launched by itself.
+
+    `arrival_launch_seconds` is that launch times the experts that were no hits; `offload_seconds` adds exposed,
+    issue idle and synchronisation; `offload_share` is its share of the engine's busy time. Slowed compute while
+    the link is busy is not in it.
+    """
+    launches = metrics["misses_per_visit"] * metrics["layer_visits"] * group_launch_seconds
+    waits = metrics["exposed_seconds"] + metrics["issue_idle_seconds"] + metrics["sync_seconds"]
+    busy = metrics["forward_seconds"] + metrics["draft_seconds"] + metrics["route_seconds"]
+    return {
+        "arrival_launch_seconds": launches,
+        "offload_seconds": launches + waits,
+        "offload_share": (launches + waits) / busy if busy else 0.0,
+    }

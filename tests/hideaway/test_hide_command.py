@@ -342,3 +342,23 @@ def test_help_shows_an_example(capsys):
 )
 def test_a_slip_is_one_sentence(refuse, values, words):
     assert words in refuse(flags(values))
+
+
+def test_a_scenario_file_names_the_scenario_and_says_what_it_does_not_use(tmp_path, capsys):
+    path = tmp_path / "scenario.toml"
+    path.write_text("slot_fraction = 0.25\nblock_size = 4\nrequests = 3\n")
+    assert main(["hide", "--scenario", str(path), "--json"]) == 0
+    from_file = capsys.readouterr()
+    assert "not used by this question: requests" in from_file.err
+    flags = [
+        "--model",
+        "gpt-oss-20b",
+        "--profile",
+        "rtx-pro-6000",
+        "--slot-fraction",
+        "0.25",
+        "--block-size",
+        "4",
+    ]
+    assert main(["hide", *flags, "--json"]) == 0
+    assert capsys.readouterr().out == from_file.out

@@ -139,3 +139,30 @@ def test_what_makes_no_sense_is_one_sentence(
 ) -> None:
     assert main(argv) == 2
     assert words in capsys.readouterr().err
+
+
+def test_a_matrix_is_not_overwritten_unless_asked_to(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    small = ["matrix", "--requests", "1", "--concurrency", "1", "--block-size", "4", "--baselines", "B3"]
+    out = ["--workers", "1", "--out", str(tmp_path)]
+    assert main([*small, *out]) == 0
+    before = (tmp_path / "rows.json").read_bytes()
+    assert main([*small, *out, "--seed", "1"]) == 2
+    assert "--overwrite" in capsys.readouterr().err
+    assert (tmp_path / "rows.json").read_bytes() == before
+    assert main([*small, *out, "--overwrite"]) == 0
+
+
+def test_a_matrix_takes_its_axes_from_the_scenario_file(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "scenario.toml"
+    path.write_text('requests = 1\nblock_size = 4\nconcurrency = 2\nbaseline = "B3"\n')
+    result = output_of(["matrix", "--scenario", str(path), "--json", "--workers", "1"], capsys)
+    assert [(row["baseline"], row["block_size"], row["concurrency"]) for row in result["rows"]] == [
+        ("B3", 4, 2)
+    ]
+    path.write_text("rate = 2.0\n")
+    assert main(["matrix", "--scenario", str(path)]) == 2
+    assert "closes its loops" in capsys.readouterr().err

@@ -10,6 +10,7 @@ pytest.importorskip("torch")
 
 from hideaway.hw.devices.direct_reader import DirectReader
 from hideaway.hw.devices.disk import DiskDevice
+from hideaway.hw.engine.failures import Failures
 from hideaway.sim.errors import HideawayError
 from hideaway.sim.event_log import EventLog, first_difference
 from hideaway.sim.inputs.scenario import BASELINES
@@ -47,28 +48,35 @@ def broken(layer, expert):
 
 @pytest.mark.parametrize("baseline", ["B0", "OURS"])
 @pytest.mark.parametrize("slots", [2, 4])
-def test_a_broken_expert_fails_exactly_the_requests_that_read_it(tmp_path, baseline, slots) -> None:
+def test_a_broken_expert_fails_only_requests_that_read_it(tmp_path, monkeypatch, baseline, slots) -> None:
+    """Two of the three requests read it in their prompts; the trace is bent so that the third never does."""
+    layer, expert, spared = 2, 5, 1
+    monkeypatch.setattr(Failures, "_rows", rows_that_spare(spared, Failures._rows))
     log = EventLog()
-    fields = {"baseline": baseline, "slots": slots, "concurrency": 2}
-    whole = run_in(tmp_path, **fields)
-    trace = whole.truncated.inputs.trace
-    every = range(3)
-    for layer, expert in ((0, 1), (3, 6)):
-        log.clear()
-        try:
-            run = run_in(tmp_path, make_device=broken(layer, expert), log=log, **fields)
-        except HideawayError as error:
-            assert str(error).startswith("every request failed; the first: request ")
-            continue
-        failed = set(every) - run.meter.requests.keys()
-        assert len(run.failures) == len(failed)
-        for sentence in run.failures:
-            assert f"layer {layer} expert {expert}" in sentence
-            assert "Input/output error" in sentence
-        assert all(request.finish_seconds > 0 for request in run.meter.requests.values())
-        fresh = make_scheduler(run.truncated.scenario, run.truncated.inputs, BASELINES[baseline], run.memory)
-        assert first_difference(log, fresh) is None
-        assert trace.num_layers == 4
+    run = run_in(
+        tmp_path, baseline=baseline, slots=slots, concurrency=2, make_device=broken(layer, expert), log=log
+    )
+    assert sorted(run.meter.requests) == [spared]
+    assert run.meter.requests[spared].finish_seconds > 0
+    assert len(run.failures) == 2
+    for sentence in run.failures:
+        assert f"failed: layer {layer} expert {expert} from " in sentence
+        assert sentence.endswith("Input/output error")
+    fresh = make_scheduler(run.truncated.scenario, run.truncated.inputs, BASELINES[baseline], run.memory)
+    assert first_difference(log, fresh) is None
+
+
+def rows_that_spare(seq_id, rows):
+    """Return `rows` without those of one sequence, as if it read other experts."""
+
+    def others(failures):
+        seats = failures._forward.every_seat
+        return [
+            found[:0] if seat.seq_id == seq_id else found
+            for seat, found in zip(seats, rows(failures), strict=True)
+        ]
+
+    return others
 
 
 def test_one_request_fails_and_the_others_finish(tmp_path) -> None:
@@ -89,7 +97,9 @@ def test_a_transient_error_is_retried_and_seen_by_nobody(tmp_path) -> None:
 
 
 def test_when_every_request_fails_the_run_says_so_in_one_sentence(tmp_path) -> None:
-    with pytest.raises(HideawayError, match="every request failed; the first: request 0 failed: layer 0 expert"):
+    with pytest.raises(
+        HideawayError, match="every request failed; the first: request 0 failed: layer 0 expert"
+    ):
         run_in(tmp_path, make_device=failing(fails=lambda number, layer, expert: True))
 
 

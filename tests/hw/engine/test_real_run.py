@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import pytest
 
 pytest.importorskip("torch")
@@ -92,7 +94,7 @@ def test_the_timeline_accounts_for_the_run(tmp_path) -> None:
     timeline = Timeline()
     run = run_in(tmp_path, baseline="OURS", slots=3, timeline=timeline)
     compute = sorted(record[:2] for record in timeline.on_track("compute") if record.kind != "wait")
-    assert all(later[0] >= earlier[1] for earlier, later in zip(compute, compute[1:], strict=False))
+    assert all(later[0] >= earlier[1] for earlier, later in pairwise(compute))
     copies = timeline.on_track("link")
     stride = copies[0].bytes
     assert sum(record.bytes for record in copies) == stride * len(copies)
