@@ -77,7 +77,7 @@ BASELINE_COLUMNS = ("baseline", "slots", "prefetch", "admission", "exact depth",
 
 def baseline_rows(scenario: Scenario, inputs: Inputs, names: Sequence[str]) -> list[tuple[str, ...]]:
     """Return what each baseline of a matrix runs with, for a table under `BASELINE_COLUMNS`."""
-    rows = []
+    rows: list[tuple[str, ...]] = []
     for name in names:
         baseline = BASELINES[name]
         routes = (scenario.prefetch or baseline.prefetch) in (
