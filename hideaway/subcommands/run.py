@@ -18,12 +18,12 @@ from typing import TYPE_CHECKING, Any
 
 from hideaway.console import note, print_json, print_table, progress
 from hideaway.hw.devices.choose import DEVICE_KINDS
+from hideaway.hw.engine.torch_ready import make_torch_ready
 from hideaway.options import add_json_option, add_out_option, output_file, refuse_same_file
 from hideaway.report.defaults import defaults_in_force, settings_rows
 from hideaway.report.metric_units import metric_rows
 from hideaway.report.perfetto import write_perfetto
 from hideaway.scenario_flags import add_scenario_flags, scenario_from_flags
-from hideaway.sim.errors import InputError
 from hideaway.sim.event_log import EventLog
 from hideaway.sim.files import write_json_atomically
 from hideaway.sim.number_checks import finite_number, whole_number
@@ -121,7 +121,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _inputs(arguments: argparse.Namespace) -> tuple[Truncated, Any]:
     """Return the cut scenario and the device's options; refuses what cannot run before anything large is made."""
-    _need_torch()
+    make_torch_ready()
     from hideaway.hw.engine.open_device import DeviceOptions
     from hideaway.hw.engine.run import check_runnable
     from hideaway.hw.engine.truncation import truncate
@@ -139,18 +139,6 @@ def _inputs(arguments: argparse.Namespace) -> tuple[Truncated, Any]:
     truncated = truncate(scenario_from_flags(arguments), arguments.layers)
     check_runnable(truncated)
     return truncated, options
-
-
-def _need_torch() -> None:
-    # OpenMP's threads spin between torch's calls unless told not to, on the cores that compute experts and read them:
-    # on two cores a forward took four times as long. The library reads this once, when torch is first imported.
-    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
-    try:
-        import torch  # noqa: F401
-    except ImportError as error:
-        raise InputError(
-            f"real runs need torch, which cannot be imported ({error}); install hideaway[hw]"
-        ) from error
 
 
 def _store(arguments: argparse.Namespace, truncated: Truncated) -> ExpertStore:

@@ -88,9 +88,8 @@ class TransferQueue:
         for transfer in transfers:
             by_layer.setdefault(transfer.layer, {})[transfer.expert] = transfer
         for layer, wanted in by_layer.items():
-            asked = [wanted[expert] for expert in sorted(wanted)]
-            fresh = [transfer for transfer in asked if (layer, transfer.expert) not in self._known]
-            joined = [transfer.expert for transfer in asked if transfer not in fresh]
+            joined = [expert for expert in wanted if (layer, expert) in self._known]
+            fresh = [wanted[expert] for expert in sorted(wanted.keys() - joined)]
             if joined:
                 self._raise_to(layer, joined, band)
             if fresh:

@@ -116,10 +116,10 @@ class WorkerDevice:
         HideawayError
             A slot is the target of another transfer.
         """
-        for transfer in transfers:
-            whole_number("layer", transfer.layer, maximum=self._num_layers - 1)
-            whole_number("expert", transfer.expert, maximum=self._num_experts - 1)
-            whole_number("slot", transfer.slot, maximum=self.num_slots - 1)
+        limits = {"layer": self._num_layers, "expert": self._num_experts, "slot": self.num_slots}
+        for name, limit in limits.items():
+            largest = max((getattr(transfer, name) for transfer in transfers), default=0)
+            whole_number(name, largest, maximum=limit - 1)
         with self._pool.lock:
             self._pool.queue.submit(transfers, band)
             self._pool.feed()

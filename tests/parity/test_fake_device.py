@@ -85,6 +85,10 @@ def records(timeline: Timeline) -> dict[tuple, np.ndarray]:
     for record in sorted(timeline, key=lambda record: (record.start_seconds, record.end_seconds)):
         if record.track == "issue" or record.kind == "queue_depth":
             continue
+        if record.track == "link":
+            record = record._replace(
+                band=-1
+            )  # a chunk that moved before its transfer was promoted keeps its old one
         found.setdefault(record[2:], []).append(record[:2])
     return {key: np.array(times) for key, times in found.items()}
 

@@ -237,3 +237,16 @@ def test_every_request_finishes_within_its_memory_however_often_it_is_preempted(
     assert committed == {seq_id: output for seq_id, (_, output) in enumerate(requests)}
     assert first_seated == list(range(len(requests)))
     assert batch.kv.used_bytes == 0
+
+
+def test_a_dropped_sequence_gives_its_memory_back_and_is_not_seated_again() -> None:
+    batch = Batch(BatchOptions(2, 4, 16), KvPool(1000, lambda tokens: tokens))
+    batch.join_line(0, 10, 5)
+    batch.seat_waiting()
+    assert batch.kv.used_bytes == 10
+    batch.drop(0)
+    batch.seat_waiting()
+    assert batch.kv.used_bytes == 0
+    assert not batch.running
+    with pytest.raises(IllegalEventError, match="sequence 0 is not running"):
+        batch.drop(0)
