@@ -117,9 +117,10 @@ def _axes_and_scenario(arguments: argparse.Namespace) -> tuple[argparse.Namespac
     A scenario file may name one block size, concurrency and baseline; flags win over them.
     """
     given = read_scenario_mapping(arguments.scenario) if arguments.scenario else {}
-    if given.get("rate") is not None or given.get("open_loop"):
+    opened = [name for name in ("rate", "open_loop") if given.get(name)]
+    if opened:
         raise InputError(
-            "the scenario file has a rate or an open loop; a matrix closes its loops, take it out"
+            f"scenario file {arguments.scenario!r} has {' and '.join(opened)}; a matrix closes its loops, take it out"
         )
     axes = {
         "block_size": arguments.block_size or _one(given, "block_size") or list(DEFAULT_BLOCK_SIZES),
