@@ -46,5 +46,5 @@ $(RUN_STAMP): pyproject.toml constraints.txt
 	touch $@
 
 $(STAMP): $(RUN_STAMP)
-	$(PIP) install --no-build-isolation -c constraints.txt -e '.[hw,test]'
+	$(PIP) install --no-build-isolation -c constraints.txt -e '.[hw,triton,test]'
 	touch $@
