@@ -5,8 +5,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import IntEnum
+
+from hideaway.sim.values import message
 
 
 class Band(IntEnum):
@@ -17,7 +18,7 @@ class Band(IntEnum):
     BACKGROUND = 2
 
 
-@dataclass(frozen=True, slots=True)
+@message
 class Fetch:
     """Copy these experts into slots that are already reserved for them (victims already dropped)."""
 
@@ -26,7 +27,7 @@ class Fetch:
     band: Band
 
 
-@dataclass(frozen=True, slots=True)
+@message
 class Stream:
     """Move, use and drop these experts one by one through the staging slots; they are not kept."""
 
@@ -34,7 +35,7 @@ class Stream:
     experts: int
 
 
-@dataclass(frozen=True, slots=True)
+@message
 class Promote:
     """Move queued copies of these experts to the on-demand band; what is submitted stays where it is."""
 
@@ -42,7 +43,7 @@ class Promote:
     experts: int
 
 
-@dataclass(frozen=True, slots=True)
+@message
 class Cancel:
     """Drop queued copies of these experts; the world answers with what it could drop."""
 
@@ -50,14 +51,14 @@ class Cancel:
     experts: int
 
 
-@dataclass(frozen=True, slots=True)
+@message
 class Draft:
     """Run the drafter once for these sequences."""
 
     seq_ids: tuple[int, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@message
 class Route:
     """Find out which experts the drafted blocks will read.
 
@@ -74,7 +75,7 @@ class Route:
     num_layers: int
 
 
-@dataclass(frozen=True, slots=True)
+@message
 class Forward:
     """Run the target once over these rows.
 
@@ -90,7 +91,7 @@ class Forward:
     prefill: tuple[int, int, int] | None
 
 
-@dataclass(frozen=True, slots=True)
+@message
 class Idle:
     """Nothing to do until a request arrives."""
 

@@ -6,9 +6,10 @@ Expert sets are Python-int bitmasks: bit e is expert e of the layer.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import IntEnum
 from typing import ClassVar
+
+from hideaway.sim.values import message
 
 
 class EventKind(IntEnum):
@@ -26,7 +27,7 @@ class EventKind(IntEnum):
     READY = 9
 
 
-@dataclass(frozen=True, slots=True)
+@message
 class TransfersArrived:
     """Copies that finished since the last event: `arrivals` holds (layer, expert mask) pairs."""
 
@@ -35,7 +36,7 @@ class TransfersArrived:
     arrivals: tuple[tuple[int, int], ...]
 
 
-@dataclass(frozen=True, slots=True)
+@message
 class TransfersCancelled:
     """Queued copies that the world dropped on request; copies already submitted are not among them."""
 
@@ -45,7 +46,7 @@ class TransfersCancelled:
     experts: int
 
 
-@dataclass(frozen=True, slots=True)
+@message
 class LayerDone:
     """A layer visit ended; `fetched` are the on-demand experts that are now in slots (streamed ones are not)."""
 
@@ -55,7 +56,7 @@ class LayerDone:
     fetched: int
 
 
-@dataclass(frozen=True, slots=True)
+@message
 class ForwardDone:
     """A forward ended.
 
@@ -78,7 +79,7 @@ class ForwardDone:
     kept_rows: tuple[int, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@message
 class RequestFailed:
     """A running request cannot go on, because an expert it needs could not be brought; between forwards only."""
 
@@ -87,7 +88,7 @@ class RequestFailed:
     seq_id: int
 
 
-@dataclass(frozen=True, slots=True)
+@message
 class RequestArrived:
     """A request joins the waiting line."""
 
@@ -105,7 +106,7 @@ class RequestArrived:
             )
 
 
-@dataclass(frozen=True, slots=True)
+@message
 class DraftDone:
     """The draft forward of these sequences ended; their drafted tokens exist from now on."""
 
@@ -114,7 +115,7 @@ class DraftDone:
     seq_ids: tuple[int, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@message
 class RouteDone:
     """Which experts the drafted blocks will read, exactly or by prediction.
 
@@ -130,7 +131,7 @@ class RouteDone:
     predicted: tuple[tuple[int, ...], ...]
 
 
-@dataclass(frozen=True, slots=True)
+@message
 class LayerRouted:
     """The host has learnt which experts this layer visit reads.
 
@@ -149,7 +150,7 @@ class LayerRouted:
     ahead: tuple[int, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@message
 class LayersHit:
     """A run of layer visits, starting with layer 0, of a model whose experts are all resident."""
 
@@ -158,7 +159,7 @@ class LayersHit:
     needed: tuple[int, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@message
 class Ready:
     """The compute stream is free and asks for the next piece of work."""
 

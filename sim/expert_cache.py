@@ -100,7 +100,9 @@ class ExpertCache:
                 commands.append(Cancel(layer, in_flight & ~needed))
         if missing:
             self._bring(layer, missing, resident & ~needed, commands)
-        commands.extend(self.place_wants(self.prefetch.on_layer(layer, needed, ahead)))
+        wants = self.prefetch.on_layer(layer, needed, ahead)
+        if wants:
+            commands += self.place_wants(wants)
         return commands
 
     def all_resident(self) -> bool:

@@ -6,6 +6,7 @@ from collections import deque
 
 from hideaway.hw.devices.base import Arrival, Copy
 from hideaway.hw.devices.transfer_queue import TransferQueue
+from hideaway.hw.engine.work import LayeredWork
 from hideaway.sim.world.compute import ForwardCosts
 from hideaway.sim.world.copies import LinkOptions
 
@@ -141,10 +142,11 @@ class FakeDevice:
             self._arrived.append(arrival)
 
 
-class FakeWork:
+class FakeWork(LayeredWork):
     """Lets the time of the cost model pass."""
 
     def __init__(self, clock, inputs, scenario, lookahead, *, block_size):
+        self.num_layers = inputs.model.num_layers
         self._clock = clock
         self._model = inputs.costs
         self._top_k = inputs.model.top_k
@@ -158,7 +160,7 @@ class FakeWork:
     def draft(self, seats):
         self._clock.advance(self._model.draft_seconds(len(seats), self._block_size))
 
-    def route(self, seats, exact_depth):
+    def route(self, seats, exact_depth, num_layers):
         contexts = [(seat.num_rows, seat.context_tokens) for seat in seats]
         rows = sum(rows for rows, _ in contexts)
         self._clock.advance(self._model.route_seconds(rows, exact_depth, contexts))
@@ -181,10 +183,13 @@ class FakeWork:
 
     def dense(self, layer):
         costs = self._reused if layer < self._forward.reused_layers else self._costs
-        self._clock.advance(costs.dense_seconds + costs.router_seconds)
+        self._clock.advance(costs.before_experts_seconds)
 
     def learn_routing(self, layer):
         self._clock.advance(self._costs.round_trip_seconds)
+
+    def needed(self, layer):
+        return self._forward.rows.needed[layer]
 
     def hits(self, layer, experts):
         mask = sum(1 << expert for expert in experts)

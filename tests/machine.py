@@ -30,6 +30,10 @@ class LayerCosts:
     router_seconds: float = 0.0
     round_trip_seconds: float = 0.0
 
+    @property
+    def before_experts_seconds(self) -> float:
+        return self.dense_seconds + self.router_seconds
+
     def hits_seconds(self, hits: int, needed: int) -> float:
         return self.hit_work_seconds + self.each_seconds * (hits & ~self.resident).bit_count()
 

@@ -65,22 +65,33 @@ class RecallPredictor:
 
     def predict(self, true_mask: int, distance: int) -> int:
         """Return the guessed experts as a bitmask; distance 0 is known exactly and gives the true set."""
-        if distance <= 0:
-            return true_mask
-        index = distance - 1 if distance <= self._last else self._last
-        keep = self._keep_pools[index] or self._keep_pool(index)
-        place = self._place = (self._place + 1) % POOL_SIZE
-        right = true_mask & keep[place]
-        num_wrong = right.bit_count() * self._wrong_per_right[index]
-        if num_wrong == 0.0:
-            return right
-        num_false = self._num_experts - true_mask.bit_count()
-        if num_false <= 0:
-            return right
-        # Of the first n experts of a random order, n * num_false / num_experts are false on average.
-        taken = int(num_wrong * self._num_experts / num_false + self._rounding[place])
-        order = self._permuted[(place * 31 + distance) % POOL_SIZE]
-        return right | (order[min(taken, self._num_experts)] & ~true_mask)
+        return self.predict_each((true_mask,), distance, 0)[0]
+
+    def predict_each(self, true_masks: Sequence[int], distance: int, step: int) -> list[int]:
+        """Return a guess for each true set, the first at `distance`, each further one `step` farther away."""
+        num_experts, rounding, permuted = self._num_experts, self._rounding, self._permuted
+        place = self._place
+        guesses = []
+        for true_mask in true_masks:
+            if distance <= 0:
+                guesses.append(true_mask)
+                distance += step
+                continue
+            index = distance - 1 if distance <= self._last else self._last
+            keep = self._keep_pools[index] or self._keep_pool(index)
+            place = (place + 1) % POOL_SIZE
+            right = true_mask & keep[place]
+            num_wrong = right.bit_count() * self._wrong_per_right[index]
+            num_false = num_experts - true_mask.bit_count()
+            if num_wrong > 0.0 and num_false > 0:
+                # Of the first n experts of a random order, n * num_false / num_experts are false on average.
+                taken = int(num_wrong * num_experts / num_false + rounding[place])
+                order = permuted[(place * 31 + distance) % POOL_SIZE]
+                right |= order[taken if taken < num_experts else num_experts] & ~true_mask
+            guesses.append(right)
+            distance += step
+        self._place = place
+        return guesses
 
     def _keep_pool(self, index: int) -> list[int]:
         """Return the masks of kept experts of a distance, drawn when first asked for."""

@@ -40,8 +40,7 @@ class ForwardCosts:
     __slots__ = (
         "_costs",
         "_pairs",
-        "_top_k",
-        "dense_seconds",
+        "before_experts_seconds",
         "other_seconds",
         "round_trip_seconds",
         "router_seconds",
@@ -59,8 +58,8 @@ class ForwardCosts:
     ) -> None:
         self._costs = model.experts
         self._pairs = rows * top_k
-        self.dense_seconds = model.dense_seconds(rows, contexts)
         self.router_seconds = model.router_seconds(rows) * (1 + lookahead)
+        self.before_experts_seconds = model.dense_seconds(rows, contexts) + self.router_seconds
         self.round_trip_seconds = model.round_trip_seconds
         self.other_seconds = model.other_seconds(rows, head_rows) + model.iteration_seconds
 
@@ -85,5 +84,6 @@ class ForwardCosts:
     ) -> ForwardCosts:
         """Return the same costs with attention and dense work for `dense_rows` rows only (none: no time)."""
         other = copy(self)
-        other.dense_seconds = model.dense_seconds(dense_rows, contexts) if dense_rows else 0.0
+        dense_seconds = model.dense_seconds(dense_rows, contexts) if dense_rows else 0.0
+        other.before_experts_seconds = dense_seconds + self.router_seconds
         return other

@@ -92,6 +92,7 @@ class CopyEngine:
         self._ends: deque[float] = deque([0.0] * options.submitted_depth, maxlen=options.submitted_depth)
         self._streams: deque[float] = deque([0.0] * options.streams, maxlen=options.streams)
         self._whole_seconds = costs.copy_seconds(expert_bytes)
+        self._issue_seconds = costs.issue_seconds
         self.expert_bytes = expert_bytes
         self.plain = not (
             options.batched
@@ -170,17 +171,22 @@ class CopyEngine:
             )
         return ends
 
-    def run(self, count: int, band: int, since: float) -> list[float]:
-        """Return the ends of `count` plain copies that wait since `since` and go one after another."""
-        issue, whole, ends = self._costs.issue_seconds, self._whole_seconds, self._ends
+    def run(self, count: int, band: int, since: float, until: float = float("inf")) -> list[float]:
+        """Return the ends of up to `count` plain copies, one after another, those that are picked by `until`.
+
+        They wait since `since`.
+        """
+        issue, whole, ends = self._issue_seconds, self._whole_seconds, self._ends
         free_at, issued, busy_until = self.free_at, self._issue_free, self.compute_busy_until
-        landed = []
+        landed: list[float] = []
         for _ in range(count):
             pick = ends[0]
             if issued > pick:
                 pick = issued
             if since > pick:
                 pick = since
+            if pick > until:
+                break
             issued = pick + issue
             if issued > free_at:
                 self.issue_stall_seconds += issued - (free_at if free_at > since else since)
@@ -191,24 +197,8 @@ class CopyEngine:
             ends.append(free_at)
             landed.append(free_at)
         self.free_at, self._issue_free = free_at, issued
-        self.moved[band] += count
+        self.moved[band] += len(landed)
         return landed
-
-    def one(self, band: int, since: float, pick: float) -> float:
-        """Return the end of one plain copy that is picked at `pick`."""
-        issued = self._issue_free = pick + self._costs.issue_seconds
-        start = self.free_at
-        if issued > start:
-            self.issue_stall_seconds += issued - (start if start > since else since)
-            start = issued
-        seconds = self._whole_seconds
-        if start < self.compute_busy_until:
-            seconds *= self._slowdown
-        end = self.free_at = start + seconds
-        self.busy_seconds += seconds
-        self.moved[band] += 1
-        self._ends.append(end)
-        return end
 
     def run_staged(
         self, count: int, since: float, finish: float, each: float, num_staging: int
@@ -220,7 +210,7 @@ class CopyEngine:
 
         Returns when the last is computed, and the seconds that compute waited.
         """
-        issue, whole, ends = self._costs.issue_seconds, self._whole_seconds, self._ends
+        issue, whole, ends = self._issue_seconds, self._whole_seconds, self._ends
         free_at, issued, busy_until = self.free_at, self._issue_free, self.compute_busy_until
         free = deque([since] * num_staging, maxlen=num_staging)
         waited = 0.0

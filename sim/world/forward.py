@@ -88,12 +88,12 @@ class ForwardRunner:
         prefilled = None if work.prefill is None else (work.prefill[0], work.prefill[2])
         return ForwardDone(now, rows.committed, prefilled, last, kept)
 
-    def _resident_layers(self, now: float, needed: list[int], costs: ForwardCosts) -> float:
+    def _resident_layers(self, now: float, needed: tuple[int, ...], costs: ForwardCosts) -> float:
         """Run all layers of a wholly resident model as one stretch of work."""
         end = now
         for mask in needed:
-            end += costs.dense_seconds + costs.router_seconds + costs.hits_seconds(mask, mask)
-        self._scheduler.handle(LayersHit(now, tuple(needed)))
+            end += costs.before_experts_seconds + costs.hits_seconds(mask, mask)
+        self._scheduler.handle(LayersHit(now, needed))
         if self._timeline is not None:
             self._timeline.add(now, end, "compute", "experts", step=self._meter.forwards)
         return end
@@ -106,9 +106,11 @@ class ForwardRunner:
         self._visitor.step = self._meter.forwards
         ahead = self._foresight.ahead(rows.needed, len(work.seats))
         reused = self._reused_costs(work, rows, costs)
+        others_at = env.peek()  # holds until time is given back: visits schedule nothing
         for layer, needed in enumerate(rows.needed):
-            while env.peek() <= now:
+            while others_at <= now:
                 yield env.timeout(max(0.0, now - env.now))
+                others_at = env.peek()
             now = visit(now, layer, needed, ahead[layer], reused if layer < self._reused_layers else costs)
         return now
 

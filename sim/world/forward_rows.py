@@ -21,7 +21,7 @@ class Rows:
     ----------
     ranges : list of Range
         The rows in the trace, in the order of the seats, the prefill chunk last.
-    needed : list of int
+    needed : tuple of int
         Per layer, the experts that all rows read.
     kept : list of Range
         Committed rows of each sequence in the trace.
@@ -33,7 +33,7 @@ class Rows:
     """
 
     ranges: list[Range]
-    needed: list[int]
+    needed: tuple[int, ...]
     kept: list[Range]
     committed: tuple[tuple[int, int], ...]
     contexts: list[tuple[int, int]]
@@ -85,7 +85,7 @@ class RowGatherer:
         last: tuple[int, ...] = ()
         every: tuple[int, ...] = ()
         if self._wants_last_rows:
-            last = tuple(self._rows.unions([(start + tokens - 1, 1) for start, tokens in kept]))
+            last = self._rows.unions([(start + tokens - 1, 1) for start, tokens in kept])
         if self._wants_kept_rows:
-            every = tuple(self._rows.unions(kept))
+            every = self._rows.unions(kept)
         return last, every

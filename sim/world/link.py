@@ -47,6 +47,7 @@ class Link:
     def __init__(self, copies: CopyEngine, options: LinkOptions) -> None:
         self.copies = copies
         self._batched = options.batched
+        self._chunked = options.chunk_bytes > 0
         self._chunk_bytes = options.chunk_bytes or copies.expert_bytes
         self._queues: tuple[deque[Entry], ...] = (deque(), deque(), deque())
         self._landed: deque[tuple[float, int, int]] = deque()
@@ -73,7 +74,7 @@ class Link:
 
     def promote(self, layer: int, experts: int, at_seconds: float) -> None:
         """Move queued copies to the on-demand band, half-moved ones first; submitted ones stay. Changes state."""
-        for queue in self._queues[1:]:
+        for queue in self._queues[1:] if self._chunked else ():
             for entry in queue:
                 if entry.left and entry.layer == layer and entry.experts & -entry.experts & experts:
                     first = Entry(layer, entry.experts & -entry.experts, Band.ON_DEMAND, at_seconds)
@@ -86,12 +87,27 @@ class Link:
 
     def advance(self, until_seconds: float) -> None:
         """Replay every issue decision that falls at or before `until_seconds`. Changes state."""
+        copies = self.copies
         while self._waiting:
             entry = self._head()
-            pick = self.copies.pick_time(entry.since)
+            pick = copies.pick_time(entry.since)
             if pick > until_seconds:
                 return
-            self._start(entry, pick, self._landed)
+            if copies.plain:
+                count = entry.experts.bit_count()
+                self._note_landed(entry, copies.run(count, entry.band, entry.since, until_seconds))
+            else:
+                self._start(entry, pick, self._landed)
+
+    def _note_landed(self, entry: Entry, ends: list[float]) -> None:
+        """Take as many experts off an entry as have ends. Changes state."""
+        layer, left, landed = entry.layer, entry.experts, self._landed
+        for end in ends:
+            expert = left & -left
+            left ^= expert
+            landed.append((end, layer, expert))
+        entry.experts = left
+        self._waiting -= len(ends)
 
     def land_on_demand(self, layer: int) -> tuple[list[float], int]:
         """Run the on-demand queue up to the last copy of `layer`; return the ends of its copies and its experts.
@@ -100,10 +116,14 @@ class Link:
         ahead is exact. Prefetches of other layers that a policy put into this band go first if they were first.
         Changes state.
         """
-        queue = self._queues[Band.ON_DEMAND]
+        queue = self._queues[0]
         ends: list[float] = []
         moved = 0
-        while any(entry.layer == layer for entry in queue):
+        last = -1
+        for place, entry in enumerate(queue):
+            if entry.layer == layer:
+                last = place
+        for _ in range(last + 1):
             entry = queue.popleft()
             if entry.layer != layer:
                 self._run(entry, self._landed)
@@ -112,7 +132,7 @@ class Link:
             if self.copies.plain:
                 count = entry.experts.bit_count()
                 self._waiting -= count
-                ends += self.copies.run(count, Band.ON_DEMAND, entry.since)
+                ends += self.copies.run(count, 0, entry.since)
             else:
                 landed: list[tuple[float, int, int]] = []
                 self._run(entry, landed)
@@ -121,6 +141,8 @@ class Link:
 
     def _run(self, entry: Entry, landed: Landed) -> None:
         """Copy the whole of an entry, one unit after another. Changes state."""
+        if self.copies.plain:
+            self._note_landed(entry, self.copies.run(entry.experts.bit_count(), entry.band, entry.since))
         while entry.experts:
             self._start(entry, self.copies.pick_time(entry.since), landed)
 
@@ -142,8 +164,8 @@ class Link:
             return ()
         by_layer: dict[int, int] = {}
         while landed and landed[0][0] <= until_seconds:
-            _, layer, expert = landed.popleft()
-            by_layer[layer] = by_layer.get(layer, 0) | expert
+            _, layer, experts = landed.popleft()
+            by_layer[layer] = by_layer.get(layer, 0) | experts
         return tuple(by_layer.items())
 
     def in_air(self, layer: int) -> list[tuple[float, int]]:
@@ -165,13 +187,7 @@ class Link:
         )
 
     def _start(self, entry: Entry, pick: float, landed: Landed) -> None:
-        """Copy the next unit of an entry. Changes state."""
-        if self.copies.plain:
-            expert = entry.experts & -entry.experts
-            entry.experts ^= expert
-            self._waiting -= 1
-            landed.append((self.copies.one(entry.band, entry.since, pick), entry.layer, expert))
-            return
+        """Copy the next unit of an entry whose copies are not plain. Changes state."""
         begun = entry.left > 0
         experts, size, finished = self._take(entry)
         ends = self.copies.copy(entry.layer, experts, size, entry.band, entry.since, pick, begun=begun)

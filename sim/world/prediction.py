@@ -103,22 +103,19 @@ class Foresight:
 
     def block(self, needed: Sequence[int], exact_depth: int) -> tuple[int, ...]:
         """Return what a route pass names for one sequence's drafted block, one mask per layer of `needed`."""
-        predict = self._predictor(1).predict
-        exact = tuple(needed[:exact_depth])
-        beyond = (predict(mask, distance) for distance, mask in enumerate(needed[exact_depth:], start=1))
-        return (*exact, *beyond)
+        beyond = self._predictor(1).predict_each(needed[exact_depth:], distance=1, step=1)
+        return (*needed[:exact_depth], *beyond)
 
     def ahead(self, needed: Sequence[int], num_blocks: int) -> list[tuple[int, ...]]:
         """Return, for each layer, what a visit there predicts of the next layers, nearest first."""
         depth, num_layers = self.lookahead, len(needed)
         if depth == 0:
             return [()] * num_layers
-        predict = self._predictor(num_blocks).predict
+        predictor = self._predictor(num_blocks)
+        if depth == 1:
+            return [*((guess,) for guess in predictor.predict_each(needed[1:], distance=1, step=0)), ()]
         return [
-            tuple(
-                predict(needed[layer + distance], distance)
-                for distance in range(1, min(depth, num_layers - 1 - layer) + 1)
-            )
+            tuple(predictor.predict_each(needed[layer + 1 : layer + 1 + depth], distance=1, step=1))
             for layer in range(num_layers)
         ]
 

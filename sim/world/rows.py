@@ -12,7 +12,6 @@ continuation's routing (they continue tokens that were never kept), so surrogate
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
 from hideaway.sim.errors import InputError
 from hideaway.sim.inputs.routing.trace import RoutingTrace
@@ -63,6 +62,8 @@ class RowRouting:
         self._rejected = rejected
         self._seed = seed
         self._places: dict[int, _Place] = {}
+        self._asked: list[Range] | None = None
+        self._answer: tuple[int, ...] = ()
 
     def open(self, seq_id: int) -> None:
         """Give a request its place in the trace. Changes state."""
@@ -110,7 +111,12 @@ class RowRouting:
         place.position += tokens
         place.rounds += 1
 
-    def unions(self, ranges: list[Range]) -> list[int]:
-        """Return per layer the union of the experts that the ranges read; changes nothing."""
-        pairs: npt.NDArray[np.int64] = np.array(ranges, dtype=np.int64).reshape(-1, 2)
-        return self.table.unions(pairs[:, 0], pairs[:, 1])
+    def unions(self, ranges: list[Range]) -> tuple[int, ...]:
+        """Return per layer the union of the experts that the ranges read.
+
+        The last answer is kept: a sequence that is verified alone reads what its route pass was asked for.
+        """
+        if ranges != self._asked:
+            self._answer = tuple(self.table.unions_of(ranges))
+            self._asked = list(ranges)
+        return self._answer

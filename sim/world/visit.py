@@ -59,19 +59,18 @@ class Visitor:
         self, now: float, layer: int, needed: int, ahead: tuple[int, ...], costs: ForwardCosts
     ) -> float:
         """Return when the visit that starts at `now` ends. Changes state."""
-        link, copies, scheduler = self._link, self._link.copies, self._scheduler
-        routed = now + stretched(
-            costs.dense_seconds + costs.router_seconds, now, copies.free_at, self._slowdown
-        )
+        link, copies, scheduler, residency = self._link, self._link.copies, self._scheduler, self._residency
+        routed = now + stretched(costs.before_experts_seconds, now, copies.free_at, self._slowdown)
         asked = routed
-        if self._residency.resident[layer] != self._all_experts:
+        if residency.resident[layer] != self._all_experts:
             asked += costs.round_trip_seconds
             self.sync_seconds += costs.round_trip_seconds
         copies.compute_busy_until = routed
         landed = link.collect(asked)
         if landed:
             scheduler.handle(TransfersArrived(asked, landed))
-        hits = needed & self._residency.resident[layer]
+        hits = needed & residency.resident[layer]
+        late = needed & residency.in_flight[layer]
         commands = scheduler.handle(LayerRouted(asked, layer, needed, ahead))
         streamed = self._execute(commands, asked) if commands else 0
         hit_seconds = costs.hits_seconds(hits, needed)
@@ -79,7 +78,10 @@ class Visitor:
             end = asked + stretched(hit_seconds, asked, copies.free_at, self._slowdown)
             fetched = 0
         else:
-            end, fetched = self._wait(asked, layer, needed, hits, streamed, hit_seconds, costs)
+            in_air = link.in_air(layer) if late else []
+            joined = [copied for copied, expert in in_air if copied > asked and expert & late]
+            work = asked, hit_seconds, costs.arrival_seconds(needed)
+            end, fetched = self._wait(layer, joined, streamed, work)
         if self._timeline is not None:
             self._log(now, routed, asked, end, layer, needed, hits)
         landed = link.collect(end)
@@ -106,24 +108,24 @@ class Visitor:
         return streamed
 
     def _wait(
-        self,
-        asked: float,
-        layer: int,
-        needed: int,
-        hits: int,
-        streamed: int,
-        hit_seconds: float,
-        costs: ForwardCosts,
+        self, layer: int, joined: list[float], streamed: int, work: tuple[float, float, float]
     ) -> tuple[float, int]:
-        """Return when the last missing expert is computed, and which were fetched into slots. Changes state."""
+        """Return when the last missing expert is computed, and which were fetched into slots. Changes state.
+
+        Parameters
+        ----------
+        joined : list of float
+            Ends of needed copies that were submitted before.
+        work : tuple of float
+            When the experts were asked for, the seconds of the hits, and of each arrival.
+        """
         link, copies = self._link, self._link.copies
+        asked, hit_seconds, each = work
         copies.compute_busy_until = asked + hit_seconds
         stalls = copies.issue_stall_seconds
-        joined = [end for end, expert in link.in_air(layer) if end > asked and expert & needed & ~hits]
         ends, fetched = link.land_on_demand(layer)
         last = copies.free_at
         finish = asked + stretched(hit_seconds, asked, last, self._slowdown)
-        each = costs.arrival_seconds(needed)
         slowed = each * (1.0 + self._slowdown)
         waited = 0.0
         for arrival in joined + ends:

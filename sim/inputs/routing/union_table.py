@@ -10,6 +10,8 @@ Not here: the trace itself (`trace.py`).
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import numpy.typing as npt
 
@@ -20,6 +22,7 @@ _TOP_LEVEL = 7
 _TOP_SPAN = 1 << _TOP_LEVEL
 MAX_TABLE_BYTES = 2**32
 """Of all levels; 600,000 tokens of 48 layers of 128 experts fit."""
+_FEW_RANGES = 24
 _NOT_BUILT = np.iinfo(np.intp).max // 2
 """A row that no table has: looking it up raises IndexError, which is how a missing level is noticed."""
 
@@ -90,6 +93,22 @@ class UnionTable:
         except IndexError:
             return self._unions_of_new_counts(firsts, counts)
         return self._masks(np.bitwise_or.reduce(rows, axis=0))
+
+    def unions_of(self, ranges: Sequence[tuple[int, int]]) -> list[int]:
+        """Return `unions` of (start, count) pairs; a few of them take a third of the time of two arrays."""
+        if len(ranges) <= _FEW_RANGES:
+            rows: list[int] = []
+            for start, count in ranges:
+                level = count.bit_length() - 1
+                if not 0 <= level < self._built_levels or count > _TOP_SPAN:
+                    break
+                first = level * self._stride + start % self.num_tokens
+                rows += (first, first + count - (1 << level))
+            else:
+                if rows:
+                    return self._masks(np.bitwise_or.reduce(self._table.take(rows, axis=0), axis=0))
+        pairs = np.array(ranges, dtype=np.int64).reshape(-1, 2)
+        return self.unions(pairs[:, 0], pairs[:, 1])
 
     def token_masks(self, index: int) -> list[int]:
         """Return the experts of one token, one bitmask per layer; the index is taken modulo the length."""

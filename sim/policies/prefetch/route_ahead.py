@@ -47,7 +47,11 @@ class RouteAhead(NoPrefetch):
 
     def on_layer(self, layer: int, needed: int, ahead: Sequence[int]) -> Sequence[Want]:
         """Return the renewed prediction of the next layers, where it is no worse than what is known."""
+        if not ahead:
+            return []
         first = self._exact_depth - layer
+        if first <= 1 == len(ahead):
+            return [Want(layer + 1, ahead[0], self._band)]
         return [
             Want(layer + distance, experts, self._band)
             for distance, experts in enumerate(ahead, start=1)

@@ -60,8 +60,8 @@ def test_each_layer_looked_ahead_costs_one_more_router():
 
 def test_a_layer_whose_attention_is_done_costs_only_that_of_the_prompt():
     costs = costs_of()
-    assert costs.with_dense(COSTS, 0, []).dense_seconds == 0.0
+    assert costs.with_dense(COSTS, 0, []).before_experts_seconds == costs.router_seconds
     prompt = costs.with_dense(COSTS, 5, [(5, 50)])
-    assert prompt.dense_seconds == COSTS.dense_seconds(5, [(5, 50)])
+    assert prompt.before_experts_seconds == COSTS.dense_seconds(5, [(5, 50)]) + costs.router_seconds
     assert prompt.hits_seconds(0b1, 0b1) == costs.hits_seconds(0b1, 0b1)
-    assert costs.dense_seconds == COSTS.dense_seconds(16, [(16, 900)])
+    assert costs.before_experts_seconds == COSTS.dense_seconds(16, [(16, 900)]) + costs.router_seconds
