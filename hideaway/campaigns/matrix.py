@@ -7,7 +7,7 @@ numbers).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import TypedDict
@@ -106,27 +106,42 @@ def _run_cell(scenario: Scenario) -> Row:
 
 
 def row_of(run: Run) -> Row:
-    """Return the contract row of a finished run.
+    """Return the contract row of a finished simulated run."""
+    return row_of_figures(run.scenario, run.inputs, run.metrics, run.warnings)
+
+
+def row_of_figures(
+    scenario: Scenario,
+    inputs: Inputs,
+    metrics: Mapping[str, float],
+    warnings: Sequence[str],
+    *,
+    draft: str = DRAFT_NAME,
+    repeat: int = 0,
+    h2d_bytes_per_second: float | None = None,
+) -> Row:
+    """Return the contract row of a run, simulated or real.
+
+    `h2d_bytes_per_second` is what was measured, if it was; else the cost model's.
 
     Its cost terms are means per forward, prefill chunks included; the verify is its compute without the waits.
     """
-    metrics, costs = run.metrics, run.inputs.costs
     forwards = metrics["forwards"] or 1.0
     waits = metrics["exposed_seconds"] + metrics["issue_idle_seconds"] + metrics["sync_seconds"]
     terms = {
-        "measured_h2d_bytes_per_second": costs.link.bytes_per_second,
+        "measured_h2d_bytes_per_second": h2d_bytes_per_second or inputs.costs.link.bytes_per_second,
         "route_ahead_coverage": metrics["route_ahead_prefetch_coverage"],
         "wasted_prefetch_bytes": metrics["wasted_prefetch_bytes"],
     }
-    if not BASELINES[run.scenario.baseline].oracle:  # no engine can run the oracle's route pass
+    if not BASELINES[scenario.baseline].oracle:  # no engine can run the oracle's route pass
         terms["t_draft_seconds"] = metrics["draft_seconds"] / forwards
         terms["t_router_seconds"] = metrics["route_seconds"] / forwards
         terms["t_verify_seconds"] = (metrics["forward_seconds"] - waits) / forwards
     return make_observation_row(
-        **_identity(run.scenario, run.inputs.model.name),
+        **_identity(scenario, inputs.model.name, draft, repeat),
         metrics=metrics,
         cost_terms=terms,
-        warnings=list(run.warnings),
+        warnings=list(warnings),
     )
 
 
@@ -139,12 +154,12 @@ class _Identity(TypedDict):
     repeat: int
 
 
-def _identity(scenario: Scenario, model_name: str) -> _Identity:
+def _identity(scenario: Scenario, model_name: str, draft: str = DRAFT_NAME, repeat: int = 0) -> _Identity:
     return {
         "model": model_name,
-        "draft": DRAFT_NAME if BASELINES[scenario.baseline].speculative else "",
+        "draft": draft if BASELINES[scenario.baseline].speculative else "",
         "baseline": scenario.baseline,
         "block_size": scenario.block_size,
         "concurrency": scenario.concurrency or 1,
-        "repeat": 0,
+        "repeat": repeat,
     }

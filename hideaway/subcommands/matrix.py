@@ -1,10 +1,14 @@
 r"""Simulate the baselines B0 to B3 over block sizes and concurrencies, and write contract-valid results.
 
 Writes rows.json, matrix.json, matrix.csv, matrix.md, settings.json, money.png and exposed.png to the folder of --out.
+With --real every cell is run on this machine instead, --repeats times and interleaved, beside its simulated counterpart
+(repeats.json, simulated.json); the same command goes on where an interrupted one stopped.
 
 Example:
   hideaway matrix --model gpt-oss-20b --profile rtx-pro-6000 --slot-fraction 0.5 \
       --block-size 8 16 --concurrency 1 2 4 8 16 32 --requests 64 --out results
+  hideaway matrix --real --shape Qwen3-30B-A3B --layers 6 --device disk --baselines B0 B1 OURS \
+      --block-size 8 --concurrency 1 4 --requests 8 --repeats 5 --out real-results
 """
 
 from __future__ import annotations
@@ -17,22 +21,19 @@ from typing import Any
 from hideaway.campaigns.matrix import DEFAULT_BASELINES, Matrix, run_matrix
 from hideaway.console import note, print_json, print_table
 from hideaway.options import add_json_option, add_out_option
+from hideaway.real_flags import add_real_flags
 from hideaway.report.defaults import BASELINE_COLUMNS, baseline_rows, defaults_in_force, settings_rows
+from hideaway.report.matrix_files import write_matrix_files
 from hideaway.report.matrix_table import matrix_table, matrix_verdict
-from hideaway.report.plots import exposed_plot, money_plot
 from hideaway.scenario_flags import add_scenario_flags, scenario_from_flags
 from hideaway.sim.contract import aggregate_result_matrices, evaluate_matrix
-from hideaway.sim.contract.writers import (
-    write_matrix_csv,
-    write_matrix_json,
-    write_matrix_markdown,
-    write_rows_json,
-)
+from hideaway.sim.contract.writers import write_rows_json
 from hideaway.sim.errors import InputError
 from hideaway.sim.files import write_json_atomically
 from hideaway.sim.inputs.scenario.baselines import BASELINES
 from hideaway.sim.inputs.scenario.fields import Scenario
 from hideaway.sim.inputs.scenario.toml_file import read_scenario_mapping
+from hideaway.subcommands.matrix_real import run_real_matrix
 
 BUDGETS = ("token_budget", "token_deficit_cap", "byte_budget", "byte_deficit_cap")
 """They depend on the cell."""
@@ -70,6 +71,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
         choices=["output_tokens_per_second", "goodput_at_slo"],
         help="what the money plot shows (default %(default)s)",
     )
+    parser.add_argument("--real", action="store_true", help="run every cell on this machine (needs torch)")
+    parser.add_argument(
+        "--repeats", type=int, default=5, metavar="N", help="--real: runs of each cell (default %(default)s)"
+    )
+    add_real_flags(parser, "real runs (with --real)")
     without = ("block_size", "concurrency", "baseline", "rate", "open_loop", "max_sequences")
     add_scenario_flags(parser, without=without)
     add_json_option(parser)
@@ -79,8 +85,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Run `hideaway matrix`."""
-    _refuse_overwriting(arguments)
     arguments, scenario = _axes_and_scenario(arguments)
+    if arguments.real:
+        return run_real_matrix(arguments, scenario)
+    _refuse_overwriting(arguments)
     if arguments.workers is not None and arguments.workers < 1:
         raise InputError(f"--workers is {arguments.workers}; give at least 1")
     matrix = run_matrix(
@@ -162,23 +170,10 @@ def _settings(matrix: Matrix, arguments: argparse.Namespace) -> dict[str, object
 
 def _write(matrix: Matrix, settings: dict[str, object], arguments: argparse.Namespace) -> list[str]:
     folder = Path(arguments.out)
-    cells = aggregate_result_matrices(matrix.rows)
     write_rows_json(folder / "rows.json", matrix.rows)
-    write_matrix_json(folder / "matrix.json", cells)
-    write_matrix_csv(folder / "matrix.csv", cells)
-    write_matrix_markdown(folder / "matrix.md", cells)
     write_json_atomically(folder / "settings.json", settings)
-    profile = matrix.scenario.profile
-    money_plot(matrix.rows, folder / "money.png", metric=arguments.plot_metric, profile=profile)
-    exposed_plot(matrix.rows, folder / "exposed.png", profile=profile)
-    note(f"results in {folder}")
-    names = (
-        "rows.json",
-        "matrix.json",
-        "matrix.csv",
-        "matrix.md",
-        "settings.json",
-        "money.png",
-        "exposed.png",
+    written = write_matrix_files(
+        matrix.rows, folder, metric=arguments.plot_metric, profile=matrix.scenario.profile
     )
-    return [str(folder / name) for name in names]
+    note(f"results in {folder}")
+    return [str(folder / "rows.json"), str(folder / "settings.json"), *written]
