@@ -30,7 +30,7 @@ Doubles = npt.NDArray[np.float64]
 
 WAYS = ("few", "panel", "dense-float32", "dense-bfloat16")
 _UNIT = 2.0**-24
-_BFLOAT16_UNIT = 2.0**-9
+_BFLOAT16_UNIT = 2.0**-8
 _SLOPE = 1.1
 _LANES = 8
 
