@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import sys
 
-from benchmarks import devices, fp4_experts, matrix_time, visits
+from benchmarks import devices, fp4_experts, matrix_time, triton_experts, visits
 
 BENCHMARKS = {
     "visits": visits.report,
     "matrix": matrix_time.report,
     "fp4-experts": fp4_experts.report,
     "devices": devices.report,
+    "triton-experts": triton_experts.report,
 }
 
 

@@ -78,6 +78,12 @@ class CudaDevice(WorkerDevice):
             retries=retries,
         )
 
+    @property
+    def slots(self) -> torch.Tensor:
+        """Every slot, (num_slots, slot_bytes) uint8 in device memory."""
+        slots: torch.Tensor = self._cuda.slots
+        return slots
+
     def submit(self, transfers: Sequence[Transfer], band: Band) -> None:
         """Queue transfers; their copies wait for what the calling thread's stream has been given so far.
 
@@ -152,7 +158,9 @@ class _CudaMover:
         self._pinned = False
         self._pin()
         try:
-            self._slots = torch.empty((num_slots, self.slot_bytes), dtype=torch.uint8, device=self._device)
+            self.slots: torch.Tensor = torch.empty(
+                (num_slots, self.slot_bytes), dtype=torch.uint8, device=self._device
+            )
         except torch.cuda.OutOfMemoryError as error:
             self.unpin()
             total = num_slots * self.slot_bytes / GB
@@ -174,7 +182,7 @@ class _CudaMover:
 
     def slot_tensor(self, slot: int) -> torch.Tensor:
         whole_number("slot", slot, maximum=self.num_slots - 1)
-        tensor: torch.Tensor = self._slots[slot]
+        tensor: torch.Tensor = self.slots[slot]
         return tensor
 
     def now_seconds(self) -> float:
@@ -188,7 +196,7 @@ class _CudaMover:
         stream.wait_event(self._slot_free[transfer.slot])
         with self._torch.cuda.stream(stream):
             start.record(stream)
-            self._slots[transfer.slot, piece.offset_bytes : end_bytes].copy_(source, non_blocking=True)
+            self.slots[transfer.slot, piece.offset_bytes : end_bytes].copy_(source, non_blocking=True)
             end.record(stream)
         return _Events(start, end)
 

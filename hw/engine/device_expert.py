@@ -1,18 +1,37 @@
-"""Experts on an accelerator in plain torch: decode one expert by table look-up, then `linear` in bfloat16.
+"""What computes experts in an accelerator's memory: the Triton kernels, or plain torch where those cannot run.
 
-Correct anywhere torch runs and far from the speed of a fused kernel: the decoded weights cross device memory once
-more. Used by the cuda device; the CPU has `hideaway.hw.fp4.cpu_expert`.
+Plain torch decodes one expert by table look-up, then calls `linear` in bfloat16: correct anywhere torch runs and far
+from the speed of a fused kernel, because the decoded weights cross device memory once more. Used by the cuda device;
+the CPU has `hideaway.hw.fp4.cpu_expert`.
 """
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 import torch
 
+from hideaway.hw.fp4.cpu_expert import SlowExpertWarning
 from hideaway.hw.fp4.e2m1 import VALUES
 from hideaway.hw.fp4.layouts import ExpertLayout
 from hideaway.hw.fp4.scale_formats import E4M3_VALUES, E8M0_VALUES
 from hideaway.hw.fp4.torch_lookup import linear_expert
+from hideaway.hw.triton_kernels.triton_experts import TritonExperts
+from hideaway.sim.errors import InputError
+
+
+def open_device_expert(layout: ExpertLayout, device: torch.device) -> TritonExperts | DeviceExpert:
+    """Return the Triton kernels, compiled, or with a `SlowExpertWarning` torch look-ups where they cannot run."""
+    try:
+        experts = TritonExperts(layout, device)
+    except InputError as error:
+        warnings.warn(
+            f"experts are computed by torch look-ups, far slower: {error}", SlowExpertWarning, stacklevel=2
+        )
+        return DeviceExpert(layout, device)
+    experts.warm_up()
+    return experts
 
 
 class DeviceExpert:
@@ -56,3 +75,16 @@ class DeviceExpert:
             values = torch.cat([values[0::2], values[1::2]])
             steps = torch.cat([steps[0::2], steps[1::2]])
         return (values * (steps * factors[:, None])[..., None]).view(scales.shape[0], -1).to(self._dtype)
+
+
+class RowByRowExpert(DeviceExpert):
+    """Computes every row by itself in float32, so that its output does not depend on how many there are."""
+
+    kernel_name = "torch look-ups, row by row"
+
+    def __init__(self, layout: ExpertLayout, device: torch.device) -> None:
+        super().__init__(layout, device, torch.float32)
+
+    def forward(self, expert: torch.Tensor, rows: torch.Tensor) -> torch.Tensor:
+        """Return float32 (n, hidden)."""
+        return torch.cat([super(RowByRowExpert, self).forward(expert, row) for row in torch.split(rows, 1)])

@@ -6,16 +6,20 @@ import os
 import platform
 import time
 from dataclasses import dataclass
+from functools import partial
 from typing import Protocol
 
 import torch
 
 from hideaway.hw.devices.choose import DEVICE_KINDS, open_device
+from hideaway.hw.devices.cuda import CudaDevice
 from hideaway.hw.devices.worker_device import WorkerDevice
-from hideaway.hw.engine.device_expert import DeviceExpert
+from hideaway.hw.engine.device_expert import RowByRowExpert, open_device_expert
+from hideaway.hw.engine.torch_work import ComputeSlots
 from hideaway.hw.fp4.cpu_expert import CpuExpert
 from hideaway.hw.fp4.layouts import ExpertLayout
 from hideaway.hw.store.reader import ExpertStore
+from hideaway.hw.triton_kernels.triton_experts import TritonExperts
 from hideaway.sim.costs import LinkCosts
 from hideaway.sim.errors import InputError
 from hideaway.sim.inputs.scenario.fields import Scenario
@@ -88,14 +92,28 @@ class Expert(Protocol):
     def forward(self, buffer: torch.Tensor, rows: torch.Tensor) -> torch.Tensor: ...  # noqa: D102
 
 
-def open_expert(options: DeviceOptions, layout: ExpertLayout) -> Expert:
-    """Return what computes experts where the device's slots are; warmed up, which may measure for a second."""
+def open_expert(options: DeviceOptions, layout: ExpertLayout, *, invariant: bool = False) -> Expert:
+    """Return what computes experts where the device's slots are; warmed up, which may measure for a second.
+
+    Parameters
+    ----------
+    invariant : bool
+        A row's output is to be the same bits whatever the number of rows, in float32.
+    """
     torch.set_num_threads(options.threads)
     if options.name == "cuda":
-        return DeviceExpert(layout, torch.device("cuda"))
-    expert = CpuExpert(layout, threads=options.threads)
+        device = torch.device("cuda")
+        return RowByRowExpert(layout, device) if invariant else open_device_expert(layout, device)
+    expert = CpuExpert(layout, threads=options.threads, invariant=invariant)
     expert.way_of(64)
     return expert
+
+
+def slots_at_once(expert: Expert, device: WorkerDevice) -> ComputeSlots | None:
+    """Return what computes the experts of several slots in one launch; None where there is nothing that does."""
+    if isinstance(expert, TritonExperts) and isinstance(device, CudaDevice):
+        return partial(expert.forward_slots, device.slots)
+    return None
 
 
 def compute_device(options: DeviceOptions) -> torch.device:
