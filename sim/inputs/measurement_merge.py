@@ -44,6 +44,20 @@ def check_same_environment(first: Mapping[str, Any], second: Mapping[str, Any]) 
             )
 
 
+def _common(environments: list[Mapping[str, Any]]) -> dict[str, Any]:
+    """Return what holds for all: what must agree as far as anyone knows it, of the rest what is the same."""
+    common: dict[str, Any] = {}
+    for key, value in environments[0].items():
+        if key in SAME_ENVIRONMENT:
+            known = [environment[key] for environment in environments if environment.get(key) is not None]
+            common[key] = max(
+                known, key=lambda fact: len(fact) if isinstance(fact, dict) else 0, default=None
+            )
+        elif key == "clocks_mhz" or all(environment.get(key) == value for environment in environments):
+            common[key] = value
+    return common
+
+
 def _differ(one: object, other: object) -> bool:
     """Return whether two facts contradict each other; of two objects the keys that both have are compared."""
     if one is None or other is None:
@@ -56,8 +70,9 @@ def _differ(one: object, other: object) -> bool:
 def merge_measurements(files: Iterable[MeasurementFile]) -> MeasurementFile:
     """Return the series of several files of one machine, samples of the same series joined.
 
-    Times at which samples started count from the beginning of the earliest file; where a file does not say when it
-    began, no file's times are kept, because they would not be comparable.
+    Of the environments what all share is kept. Times at which samples started count from the beginning of the
+    earliest file; where a file does not say when it began, no file's times are kept, because they would not be
+    comparable.
 
     Raises
     ------
@@ -79,7 +94,7 @@ def merge_measurements(files: Iterable[MeasurementFile]) -> MeasurementFile:
             moved = _moved(series, shift)
             earlier = joined.get(series.key)
             joined[series.key] = moved if earlier is None else _joined(earlier, moved)
-    environment = dict(every[0].environment)
+    environment = _common([file.environment for file in every])
     if comparable:
         environment["started_unix_seconds"] = min(known)
     environment["interrupted"] = any(file.interrupted for file in every)

@@ -11,7 +11,7 @@ import json
 import os
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from hideaway.sim.errors import InputError
@@ -25,6 +25,15 @@ MEASUREMENT_VERSION = 1
 
 STOP_REASONS = ("converged", "sample cap", "time budget", "interrupted", "mostly disturbed")
 """Why sampling ended. The last: too few samples were undisturbed, so disturbed ones are among those kept."""
+
+DISTURBANCES = (
+    "preempted",
+    "waited for a processor",
+    "did not compute",
+    "stolen by the host",
+    "clock dropped",
+)
+"""Reasons for which a sample is discarded that lie outside what was measured: something else had the processor."""
 
 ELAPSED = "elapsed"
 """The quantity of a series that does not name one: the whole operation on the engine's clock."""
@@ -89,6 +98,34 @@ class Measurement:
         """Return how many samples were left out for each recorded reason."""
         return dict(Counter(sample.reason for sample in self.discarded_samples))
 
+    @property
+    def num_disturbed(self) -> int:
+        """Samples that were discarded because something else had the processor."""
+        return sum(sample.reason in DISTURBANCES for sample in self.discarded_samples)
+
+    def with_disturbed(self) -> Measurement:
+        """Return the series with its disturbed samples among the others, in order of time where that is known.
+
+        For comparing with work that was disturbed alike: undisturbed samples alone favour short operations, which
+        are more often left alone, on a machine that does other work as well.
+        """
+        kept = [sample for sample in self.discarded_samples if sample.reason not in DISTURBANCES]
+        back = [sample for sample in self.discarded_samples if sample.reason in DISTURBANCES]
+        seconds = list(self.samples_seconds) + [sample.seconds for sample in back]
+        started = list(self.started_seconds) + [sample.started_seconds for sample in back]
+        if len(started) == len(seconds):
+            order = sorted(range(len(seconds)), key=lambda index: started[index])
+            seconds, started = [seconds[index] for index in order], [started[index] for index in order]
+        else:
+            started = []
+        return replace(
+            self,
+            samples_seconds=tuple(seconds),
+            started_seconds=tuple(started),
+            discarded=self.discarded - len(back),
+            discarded_samples=tuple(kept),
+        )
+
     def to_dict(self) -> dict[str, Any]:
         """Return the JSON object; what says nothing is left out."""
         value: dict[str, Any] = {
@@ -143,6 +180,20 @@ class MeasurementFile:
             and found.quantity == quantity
             and all(name in found.axes and found.axes[name] == value for name, value in axes.items())
         )
+
+    @property
+    def disturbed_share(self) -> float:
+        """Share of samples, warm-up left out, that something disturbed; those kept for want of others count."""
+        disturbed = every = 0
+        for found in self.measurements:
+            kept = len(found.samples_seconds)
+            every += kept + found.num_disturbed
+            disturbed += found.num_disturbed + (kept if found.stop_reason == "mostly disturbed" else 0)
+        return disturbed / every if every else 0.0
+
+    def with_disturbed(self) -> MeasurementFile:
+        """Return the file with the disturbed samples of every series among the others."""
+        return MeasurementFile(self.environment, tuple(found.with_disturbed() for found in self.measurements))
 
     def to_dict(self) -> dict[str, Any]:
         """Return the JSON object."""

@@ -6,12 +6,25 @@
 from __future__ import annotations
 
 from hideaway.sim.inputs.profiles.load import builtin_profile_names, load_profile
-from hideaway.sim.inputs.profiles.parameters import PARAMETERS, ParameterKind
+from hideaway.sim.inputs.profiles.noise import OperationNoise
+from hideaway.sim.inputs.profiles.parameters import (
+    ALL_PARAMETERS,
+    DENSE_READ,
+    OPTIONAL_PARAMETERS,
+    PARAMETERS,
+    SERIAL_SHARE,
+    ParameterKind,
+)
 from hideaway.sim.inputs.profiles.profile_file import ORIGINS, Parameter, Profile
 
 __all__ = [
+    "ALL_PARAMETERS",
+    "DENSE_READ",
+    "OPTIONAL_PARAMETERS",
     "ORIGINS",
     "PARAMETERS",
+    "SERIAL_SHARE",
+    "OperationNoise",
     "Parameter",
     "ParameterKind",
     "Profile",

@@ -1,6 +1,7 @@
 """The parameters of a hardware profile: their names, units, limits and meaning.
 
-A profile file has exactly these; `hideaway.sim.costs` turns them into the seconds of an operation. Next:
+A profile file has all of `PARAMETERS` and may have those of `OPTIONAL_PARAMETERS`; `hideaway.sim.costs` turns them
+into the seconds of an operation. Next:
 `profile_file.py`, values with their errors, origins and sources.
 """
 
@@ -76,3 +77,19 @@ PARAMETERS: dict[str, ParameterKind] = {
     "ssd.latency_seconds": _time("first byte of an SSD read"),
 }
 """All are required: there is no value that is harmless to assume silently."""
+
+DENSE_READ = "memory.dense_read_bytes_per_second"
+SERIAL_SHARE = "compute.serial_share"
+
+OPTIONAL_PARAMETERS: dict[str, ParameterKind] = {
+    DENSE_READ: _rate("read of dense weights and caches, where it is not memory.read_bytes_per_second"),
+    SERIAL_SHARE: ParameterKind(
+        FRACTION,
+        0.0,
+        1.0,
+        "share of the lesser of reading and computing dense work that the greater does not hide",
+    ),
+}
+"""Where a profile has none, dense work reads at memory.read_bytes_per_second and the greater hides the lesser."""
+
+ALL_PARAMETERS: dict[str, ParameterKind] = PARAMETERS | OPTIONAL_PARAMETERS

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from hideaway.sim.errors import InputError
 from hideaway.sim.files import write_json_atomically
 from hideaway.sim.inputs.bounded import check_header, dataclass_from, json_object, nonempty_text, one_of
-from hideaway.sim.inputs.profiles.parameters import PARAMETERS
+from hideaway.sim.inputs.profiles.noise import OperationNoise
+from hideaway.sim.inputs.profiles.parameters import ALL_PARAMETERS, PARAMETERS
 from hideaway.sim.number_checks import finite_number, shown
 
 PROFILE_FORMAT = "hideaway-profile"
@@ -36,7 +37,14 @@ class Parameter:
 
 @dataclass(frozen=True, slots=True)
 class Profile:
-    """The parameters of one machine, every one of `PARAMETERS`.
+    """The parameters of one machine, every one of `PARAMETERS` and any of `OPTIONAL_PARAMETERS`.
+
+    Parameters
+    ----------
+    noise : mapping
+        How the time of an operation varies, by operation; empty where that was not measured.
+    calibration : mapping
+        How a measured profile came about (`hideaway calibrate`); empty for others.
 
     Raises
     ------
@@ -47,6 +55,8 @@ class Profile:
     name: str
     device: str
     parameters: Mapping[str, Parameter]
+    noise: Mapping[str, OperationNoise] = field(default_factory=dict)
+    calibration: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         nonempty_text("name", self.name, 200)
@@ -57,7 +67,9 @@ class Profile:
             if name not in self.parameters:
                 kind = PARAMETERS[name]
                 raise InputError(f"parameter {name} is missing; add it ({kind.meaning}, in {kind.unit})")
-        ordered = {name: _checked(name, self.parameters[name]) for name in PARAMETERS}
+        ordered = {
+            name: _checked(name, self.parameters[name]) for name in ALL_PARAMETERS if name in self.parameters
+        }
         object.__setattr__(self, "parameters", ordered)
         if self.value("memory.reserved_bytes") >= self.value("memory.device_bytes"):
             raise InputError(
@@ -78,13 +90,18 @@ class Profile:
             raise InputError(f"profile {self.name} has no parameter {name}; add it")
         return found.value
 
+    def optional_value(self, name: str) -> float | None:
+        """Return the value of an optional parameter, None where the profile has none."""
+        found = self.parameters.get(_known(name))
+        return None if found is None else found.value
+
     def with_values(self, values: Mapping[str, float]) -> Profile:
         """Return this profile with some values replaced; they are marked as assumed and set by the user."""
         changed = dict(self.parameters)
         for name, value in values.items():
-            unit = PARAMETERS[_known(name)].unit
+            unit = ALL_PARAMETERS[_known(name)].unit
             changed[name] = Parameter(value, unit, None, "assumed", SET_BY_USER)
-        return Profile(self.name, self.device, changed)
+        return replace(self, parameters=changed)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the JSON object of a profile file."""
@@ -98,13 +115,18 @@ class Profile:
             }
             for name, parameter in self.parameters.items()
         }
-        return {
+        value: dict[str, Any] = {
             "format": PROFILE_FORMAT,
             "version": PROFILE_VERSION,
             "name": self.name,
             "device": self.device,
             "parameters": parameters,
         }
+        if self.noise:
+            value["noise"] = {name: asdict(noise) for name, noise in self.noise.items()}
+        if self.calibration:
+            value["calibration"] = dict(self.calibration)
+        return value
 
     @classmethod
     def from_dict(cls, value: object, what: str = "profile") -> Profile:
@@ -117,6 +139,14 @@ class Profile:
                     name: dataclass_from(Parameter, f"parameters.{name}", entry)
                     for name, entry in entries.items()
                 }
+            if "noise" in given:
+                entries = json_object("noise", given["noise"])
+                given["noise"] = {
+                    name: dataclass_from(OperationNoise, f"noise.{name}", entry)
+                    for name, entry in entries.items()
+                }
+            if "calibration" in given:
+                json_object("calibration", given["calibration"])
             return dataclass_from(cls, "the top level", given)
         except InputError as error:
             raise InputError(f"{what}: {error}") from error
@@ -127,7 +157,7 @@ class Profile:
 
 
 def _known(name: str) -> str:
-    if name not in PARAMETERS:
+    if name not in ALL_PARAMETERS:
         raise InputError(
             f"there is no parameter {shown(name)}; `hideaway profile show rtx-pro-6000` lists them all"
         )
@@ -135,7 +165,7 @@ def _known(name: str) -> str:
 
 
 def _checked(name: str, parameter: Parameter) -> Parameter:
-    kind = PARAMETERS[name]
+    kind = ALL_PARAMETERS[name]
     if parameter.unit != kind.unit:
         raise InputError(f"{name} has unit {shown(parameter.unit)}; give its value in {kind.unit}")
     value = finite_number(name, parameter.value, minimum=kind.minimum, maximum=kind.maximum)

@@ -16,6 +16,7 @@ import tokenize
 import warnings
 import zipfile
 import zlib
+from collections.abc import Sequence
 from typing import IO
 
 import numpy as np
@@ -54,7 +55,7 @@ def read_routing_file(
         The file cannot be read, or an array is missing, too large or not a routing trace.
     """
     shown = os.fspath(path)
-    arrays = _read_arrays(shown)
+    arrays = read_arrays(shown, ("expert_ids", "num_experts", "top_k", "seq_lengths", "phase"))
     ids = _required(arrays, "expert_ids", shown)
     num_experts = _whole_number(_required(arrays, "num_experts", shown), "num_experts", shown)
     top_k = _whole_number(_required(arrays, "top_k", shown), "top_k", shown)
@@ -82,8 +83,14 @@ def write_routing_file(path: str | os.PathLike[str], trace: RoutingTrace) -> Non
     write_bytes_atomically(path, buffer.getvalue())
 
 
-def _read_arrays(path: str) -> dict[str, npt.NDArray[np.generic]]:
-    wanted = ("expert_ids", "num_experts", "top_k", "seq_lengths", "phase")
+def read_arrays(path: str, wanted: Sequence[str]) -> dict[str, npt.NDArray[np.generic]]:
+    """Return those of the wanted arrays of whole numbers that a file holds; nothing else of it is unpacked.
+
+    Raises
+    ------
+    InputError
+        The file cannot be read, or an array is too large or of another type.
+    """
     arrays: dict[str, npt.NDArray[np.generic]] = {}
     try:
         with warnings.catch_warnings(), zipfile.ZipFile(path) as archive:

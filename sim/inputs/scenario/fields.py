@@ -9,10 +9,12 @@ from typing import Any
 
 from hideaway.sim.errors import InputError
 from hideaway.sim.inputs.prediction import DEFAULT_PRESET, PRESETS
+from hideaway.sim.inputs.predictor_file import check_predictor_name
 from hideaway.sim.inputs.scenario.baselines import BASELINES
 from hideaway.sim.number_checks import shown
 
-REJECTED_ROUTING = ("same-sequence", "other-sequence", "true")
+SURROGATE_ROUTING = ("same-sequence", "other-sequence", "true")
+REJECTED_ROUTING = (*SURROGATE_ROUTING, "recorded")
 DEFAULT_CONCURRENCY = 8
 MIN_CHUNK_BYTES = 65536
 """Crosses PCIe 5.0 x16 in about a microsecond, less than the fixed cost of a copy; an expert has a few hundred."""
@@ -61,7 +63,9 @@ class Scenario:
     max_sequences: int = _option(32, "most sequences that run at once in an open loop", within=_SEQUENCES)
     routing: str | None = _option(None, "expert routing: replay:NAME, fitted:NAME or an .npz file")
     rejected_routing: str = _option(
-        "same-sequence", "experts of rows after the first rejection", choices=REJECTED_ROUTING
+        "same-sequence",
+        "experts of rows after the first rejection; recorded replays a recorded run whole, request by request",
+        choices=REJECTED_ROUTING,
     )
     acceptance: str = _option(
         "mixture:default",
@@ -78,8 +82,8 @@ class Scenario:
     )
     predictor: str = _option(
         DEFAULT_PRESET,
-        "published recall and precision of predicted experts by layer distance",
-        choices=tuple(PRESETS),
+        f"recall and precision of predicted experts by layer distance: {', '.join(PRESETS)}, or a .json file of "
+        "`hideaway route-recall --preset`",
     )
     recall: float | None = _option(
         None, "one recall for every distance, instead of the preset's", within=(0, 1)
@@ -141,6 +145,7 @@ class Scenario:
         self._check_together()
 
     def _check_together(self) -> None:
+        check_predictor_name(self.predictor)
         loops = [name for name in ("concurrency", "rate", "open_loop") if getattr(self, name)]
         if len(loops) > 1:
             raise InputError(

@@ -9,7 +9,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hideaway.sim.errors import InputError
-from hideaway.sim.inputs.profiles import PARAMETERS, Parameter, Profile, builtin_profile_names, load_profile
+from hideaway.sim.inputs.profiles import (
+    ALL_PARAMETERS,
+    OPTIONAL_PARAMETERS,
+    PARAMETERS,
+    Parameter,
+    Profile,
+    builtin_profile_names,
+    load_profile,
+)
 from hideaway.sim.inputs.profiles.load import PROFILE_FOLDER
 from hideaway.sim.inputs.schemas import check_schema, load_schema
 
@@ -43,14 +51,50 @@ def test_a_shipped_profile_is_complete_and_obeys_the_schema(name):
 def test_the_schema_and_the_code_name_the_same_parameters_in_the_same_units():
     schema = load_schema("profile")
     entries = schema["properties"]["parameters"]
-    assert set(entries["required"]) == set(entries["properties"]) == set(PARAMETERS)
+    assert set(entries["required"]) == set(PARAMETERS)
+    assert set(entries["properties"]) == set(ALL_PARAMETERS) == {*PARAMETERS, *OPTIONAL_PARAMETERS}
     for name, entry in entries["properties"].items():
         limits = schema["$defs"][entry["$ref"].rsplit("/")[-1]]["properties"]
-        assert limits["unit"]["const"] == PARAMETERS[name].unit
-        assert limits["value"]["maximum"] == PARAMETERS[name].maximum
+        assert limits["unit"]["const"] == ALL_PARAMETERS[name].unit
+        assert limits["value"]["maximum"] == ALL_PARAMETERS[name].maximum
         assert limits["value"]["minimum"] == (
-            0 if name == "memory.device_bytes" else PARAMETERS[name].minimum
+            0 if name == "memory.device_bytes" else ALL_PARAMETERS[name].minimum
         )
+
+
+def test_optional_parameters_noise_and_calibration_survive_a_file(tmp_path):
+    def add(value):
+        value["parameters"]["compute.serial_share"] = {
+            "value": 0.5, "unit": "fraction", "standard_error": 0.1, "origin": "measured", "source": "a test"
+        }  # fmt: skip
+        value["noise"] = {
+            "experts": {"relative_spread": 0.03, "mean_ratio": 1.01, "tail_ratio": 1.2, "lag_one_correlation": -0.1,
+                        "samples": 40}
+        }  # fmt: skip
+        value["calibration"] = {"base_profile": "rtx-5090"}
+
+    profile = load_changed(tmp_path, add)
+    assert profile.optional_value("compute.serial_share") == 0.5
+    assert profile.optional_value("memory.dense_read_bytes_per_second") is None
+    assert profile.noise["experts"].tail_ratio == 1.2
+    changed = profile.with_values({LATENCY: 1e-6})
+    assert changed.noise == profile.noise
+    changed.save(tmp_path / "again.json")
+    assert load_profile(str(tmp_path / "again.json")) == changed
+    assert load_profile("rtx-5090").to_dict().keys() == {"format", "version", "name", "device", "parameters"}
+
+
+@pytest.mark.parametrize("change", [{"samples": 0}, {"lag_one_correlation": 2.0}, {"tail_ratio": -1.0}])
+def test_noise_that_cannot_be_is_refused(tmp_path, change):
+    noise = {
+        "relative_spread": 0.03,
+        "mean_ratio": 1.0,
+        "tail_ratio": 1.2,
+        "lag_one_correlation": 0.0,
+        "samples": 4,
+    }
+    with pytest.raises(InputError, match="noise"):
+        load_changed(tmp_path, lambda value: value.update(noise={"experts": noise | change}))
 
 
 def test_names_are_found_in_any_case_and_unknown_ones_answered_with_the_nearest():
