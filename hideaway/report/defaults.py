@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import fields
 
-from hideaway.sim.inputs.prediction import PRESETS
+from hideaway.sim.inputs.predictor_file import predictor_named
 from hideaway.sim.inputs.scenario.baselines import BASELINES, Baseline
 from hideaway.sim.inputs.scenario.fields import Scenario
 from hideaway.sim.policies.admission.deficit import DeficitAdmission
@@ -25,7 +25,7 @@ def defaults_in_force(scenario: Scenario, inputs: Inputs, memory: MemorySplit | 
     settings["routing"] = scenario.routing or default_routing(inputs.model)
     settings["routing_origin"] = inputs.trace.origin
     settings["acceptance_origin"] = inputs.acceptance.origin
-    settings["predictor_origin"] = PRESETS[scenario.predictor].source
+    settings["predictor_origin"] = predictor_named(scenario.predictor).source
     settings["concurrency"] = scenario.closed_loop
     settings["prefetch"] = scenario.prefetch or baseline.prefetch
     settings["admission"] = scenario.admission or baseline.admission

@@ -8,19 +8,19 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 from hideaway.sim.errors import InputError
 from hideaway.sim.files import write_json_atomically
 from hideaway.sim.inputs.acceptance.model import check_probability
-from hideaway.sim.inputs.bounded import check_header, json_list, nonempty_text
-from hideaway.sim.inputs.plain_numbers import number, read_json_value
+from hideaway.sim.inputs.bounded import nonempty_text
+from hideaway.sim.inputs.plain_numbers import read_json_value
 from hideaway.sim.inputs.prediction import PRESETS
+from hideaway.sim.inputs.schemas import check_schema
 from hideaway.sim.number_checks import shown
 
 PREDICTOR_FORMAT = "hideaway-predictor"
 PREDICTOR_VERSION = 1
-_KEYS = ("name", "recall_by_distance", "precision_by_distance", "source")
 _MAX_DISTANCES = 4096
 _LEAST_PRECISION = 1e-4
 
@@ -132,25 +132,17 @@ def predictor_named(name: str) -> PredictorCurves:
 
 def _read_predictor(path: str) -> MeasuredPredictor:
     what = f"predictor file {path!r}"
-    given = check_header(what, read_json_value(path, "predictor file"), PREDICTOR_FORMAT, PREDICTOR_VERSION)
-    for key in (*_KEYS, *given):
-        if key not in given or key not in _KEYS:
-            problem = "lacks" if key in _KEYS else "has the unknown key"
-            raise InputError(f"{what} {problem} {shown(key)}; its keys are {', '.join(_KEYS)}")
+    value: Any = read_json_value(path, "predictor file")
+    check_schema(value, "predictor", what)
     try:
         return MeasuredPredictor(
-            name=nonempty_text("name", given["name"], 100),
-            recall_curve=_curve("recall_by_distance", given),
-            precision_curve=_curve("precision_by_distance", given),
-            source=nonempty_text("source", given["source"]),
+            name=nonempty_text("name", value["name"]),
+            recall_curve=tuple(map(float, value["recall_by_distance"])),
+            precision_curve=tuple(map(float, value["precision_by_distance"])),
+            source=nonempty_text("source", value["source"]),
         )
     except InputError as error:
         raise InputError(f"{what}: {error}") from error
-
-
-def _curve(name: str, given: dict[str, object]) -> tuple[float, ...]:
-    members = json_list(name, given[name])[: _MAX_DISTANCES + 1]
-    return tuple(number(member, f"entry {place} of {name}") for place, member in enumerate(members, start=1))
 
 
 def _stretched(curve: tuple[float, ...], num_layers: int) -> tuple[float, ...]:

@@ -17,7 +17,7 @@ from hideaway.sim.errors import InputError
 from hideaway.sim.number_checks import shown
 
 SCHEMA_FOLDER = Path(__file__).resolve().parent / "data" / "schemas"
-SCHEMA_NAMES = ("event-log", "measurement", "model", "profile", "routing", "rows", "timeline")
+SCHEMA_NAMES = ("event-log", "measurement", "model", "predictor", "profile", "routing", "rows", "timeline")
 
 
 @cache

@@ -13,7 +13,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from hideaway.sim.inputs.prediction import PRESETS, RecallPredictor
+from hideaway.sim.inputs.prediction import RecallPredictor
+from hideaway.sim.inputs.predictor_file import predictor_named
 from hideaway.sim.inputs.routing import UnionTable
 from hideaway.sim.inputs.scenario.fields import Scenario
 
@@ -83,7 +84,7 @@ class Foresight:
         lookahead: int,
         rng: np.random.Generator,
     ) -> None:
-        preset = PRESETS[scenario.predictor]
+        preset = predictor_named(scenario.predictor)
         layers = table.num_layers
         self._tokens = [
             Quality(

@@ -9,6 +9,8 @@ from hideaway.sim.inputs.profiles.load import builtin_profile_names, load_profil
 from hideaway.sim.inputs.profiles.noise import OperationNoise
 from hideaway.sim.inputs.profiles.parameters import (
     ALL_PARAMETERS,
+    ATTENTION_FLOPS,
+    CACHE_READ,
     DENSE_READ,
     OPTIONAL_PARAMETERS,
     PARAMETERS,
@@ -19,6 +21,8 @@ from hideaway.sim.inputs.profiles.profile_file import ORIGINS, Parameter, Profil
 
 __all__ = [
     "ALL_PARAMETERS",
+    "ATTENTION_FLOPS",
+    "CACHE_READ",
     "DENSE_READ",
     "OPTIONAL_PARAMETERS",
     "ORIGINS",

@@ -80,9 +80,13 @@ PARAMETERS: dict[str, ParameterKind] = {
 
 DENSE_READ = "memory.dense_read_bytes_per_second"
 SERIAL_SHARE = "compute.serial_share"
+CACHE_READ = "attention.cache_read_bytes_per_second"
+ATTENTION_FLOPS = "attention.flops_per_second"
 
 OPTIONAL_PARAMETERS: dict[str, ParameterKind] = {
     DENSE_READ: _rate("read of dense weights and caches, where it is not memory.read_bytes_per_second"),
+    CACHE_READ: _rate("read of caches by attention, where the context is computed apart from the weights"),
+    ATTENTION_FLOPS: _flops("scores and weighted sums of attention, likewise"),
     SERIAL_SHARE: ParameterKind(
         FRACTION,
         0.0,
@@ -90,6 +94,7 @@ OPTIONAL_PARAMETERS: dict[str, ParameterKind] = {
         "share of the lesser of reading and computing dense work that the greater does not hide",
     ),
 }
-"""Where a profile has none, dense work reads at memory.read_bytes_per_second and the greater hides the lesser."""
+"""Where a profile has none, dense work reads at memory.read_bytes_per_second, the greater of reading and computing
+hides the lesser, and attention to the context is part of the same reading and computing."""
 
 ALL_PARAMETERS: dict[str, ParameterKind] = PARAMETERS | OPTIONAL_PARAMETERS
