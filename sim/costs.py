@@ -2,8 +2,8 @@
 
 Built from a hardware profile (`hideaway.sim.inputs.profiles`) and a model (`hideaway.sim.inputs.models`). Every
 operation is affine or a roofline: launch floor + max(bytes / bandwidth, flops / rate), Williams, Waterman and
-Patterson, "Roofline", CACM 52(4), 2009. The simulated machine that spends these seconds is
-`hideaway.sim.world`.
+Patterson, "Roofline", CACM 52(4), 2009; a profile may say that a share of the lesser is not hidden. The simulated
+machine that spends these seconds is `hideaway.sim.world`.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from hideaway.sim.errors import InputError
 from hideaway.sim.inputs.models import ModelSpec
-from hideaway.sim.inputs.profiles import Profile
+from hideaway.sim.inputs.profiles import ATTENTION_FLOPS, CACHE_READ, DENSE_READ, SERIAL_SHARE, Profile
 
 BF16_BYTES = 2
 FLOPS_PER_WEIGHT = 2  # one multiply and one add
@@ -84,7 +84,11 @@ class CostModel:
         self.pageable = pageable
         self.drafter_bytes = round(drafter_parameters * BF16_BYTES)
         self._read_bytes_per_second = value("memory.read_bytes_per_second")
+        dense_read = profile.optional_value(DENSE_READ)
+        self._dense_bytes_per_second = self._read_bytes_per_second if dense_read is None else dense_read
+        self._serial_share = profile.optional_value(SERIAL_SHARE) or 0.0
         self._flops_per_second = value("compute.flops_per_second")
+        self._context_rates = self._own_context_rates()
         self._layer_launch_seconds = value(launches[launch])
         self._router_launch_seconds = value("router.launch_seconds")
         self._draft_launch_seconds = value("draft.launch_seconds")
@@ -113,8 +117,17 @@ class CostModel:
             holds_issue_thread=self.pageable,
         )
 
+    def _own_context_rates(self) -> tuple[float, float] | None:
+        """Return the rates at which attention reads caches and computes, None where they are those of the weights."""
+        read, compute = (self.profile.optional_value(name) for name in (CACHE_READ, ATTENTION_FLOPS))
+        if read is None and compute is None:
+            return None
+        return read or self._dense_bytes_per_second, compute or self._flops_per_second
+
     def _roofline(self, num_bytes: float, flops: float) -> float:
-        return max(num_bytes / self._read_bytes_per_second, flops / self._flops_per_second)
+        read, compute = num_bytes / self._dense_bytes_per_second, flops / self._flops_per_second
+        longer = max(read, compute)
+        return longer + self._serial_share * min(read, compute) if self._serial_share else longer
 
     def dense_seconds(self, rows: int, contexts: Sequence[tuple[int, int]] = ()) -> float:
         """Return attention and dense work of one MoE layer, shared experts included, router excluded.
@@ -131,10 +144,16 @@ class CostModel:
         num_bytes = float(model.dense_bytes_per_layer - model.router_bytes_per_layer)
         flops = (model.dense_flops_per_row - FLOPS_PER_WEIGHT * router_weights) * rows
         num_layers = len(model.layer_kinds)
+        apart = 0.0
         for sequence_rows, context_tokens in contexts:
-            num_bytes += model.kv_read_bytes_per_row(context_tokens) / num_layers
-            flops += model.attention_flops_per_row_per_context_token * sequence_rows * context_tokens
-        return self._layer_launch_seconds + self._roofline(num_bytes, flops)
+            cache_bytes = model.kv_read_bytes_per_row(context_tokens) / num_layers
+            attention = model.attention_flops_per_row_per_context_token * sequence_rows * context_tokens
+            if self._context_rates is None:
+                num_bytes += cache_bytes
+                flops += attention
+            else:
+                apart += cache_bytes / self._context_rates[0] + attention / self._context_rates[1]
+        return self._layer_launch_seconds + self._roofline(num_bytes, flops) + apart
 
     def router_seconds(self, rows: int) -> float:
         """Return the router of one layer over `rows` token rows."""

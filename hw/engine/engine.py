@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from hideaway.hw.engine.content import Content
 from hideaway.hw.engine.failures import Failures
 from hideaway.hw.engine.forward import ForwardRunner
 from hideaway.hw.engine.transfers import Transfers
@@ -17,7 +18,7 @@ from hideaway.sim.commands import Command, Draft, Forward, Idle, Route
 from hideaway.sim.errors import HideawayError
 from hideaway.sim.events import DraftDone, Event, Ready, RequestFailed, RouteDone
 from hideaway.sim.scheduler import Scheduler
-from hideaway.sim.world.serving import Serving
+from hideaway.sim.world.request_book import RequestBook
 
 
 class Engine:
@@ -32,7 +33,8 @@ class Engine:
     def __init__(
         self,
         scheduler: Scheduler,
-        serving: Serving,
+        book: RequestBook,
+        content: Content,
         *,
         transfers: Transfers,
         forwards: ForwardRunner,
@@ -42,8 +44,9 @@ class Engine:
         on_progress: Callable[[int], None],
     ) -> None:
         self._scheduler = scheduler
-        self._book = serving.book
-        self._meter = serving.meter
+        self._book = book
+        self._content = content
+        self._meter = book.meter
         self._transfers = transfers
         self._forwards = forwards
         self._work = work
@@ -67,8 +70,8 @@ class Engine:
                 self._draft(work)
                 work = self._ask(DraftDone(clock.now_seconds(), work.seq_ids))
             if isinstance(work, Route):
-                predicted = book.named(work)
                 self._route(work)
+                predicted = self._content.named(work)
                 work = self._ask(RouteDone(clock.now_seconds(), work.seq_ids, predicted))
             if not isinstance(work, Forward):
                 raise HideawayError(f"the scheduler answered with {work!r}; a forward was expected")
@@ -85,7 +88,7 @@ class Engine:
         return commands[-1] if commands else Idle()
 
     def _draft(self, work: Draft) -> None:
-        self._book.settle_draft(work.seq_ids)
+        self._content.drafting(work.seq_ids)
         start = self._clock.now_seconds()
         self._work.draft(self._seats(work.seq_ids))
         self._book.let_arrive(self._clock.now_seconds())
@@ -95,7 +98,7 @@ class Engine:
 
     def _route(self, work: Route) -> None:
         start = self._clock.now_seconds()
-        self._work.route(self._seats(work.seq_ids), work.exact_depth)
+        self._work.route(self._seats(work.seq_ids), work.exact_depth, work.num_layers)
         self._book.let_arrive(self._clock.now_seconds())
         end = self._clock.now_seconds()
         self._meter.route_seconds += end - start

@@ -5,12 +5,7 @@ A prefetch that fails before anybody waits for it takes nobody down: whoever nee
 
 from __future__ import annotations
 
-import numpy as np
-import numpy.typing as npt
-
-from hideaway.hw.engine.work import ForwardWork
-from hideaway.sim.inputs.routing import RoutingTrace
-from hideaway.sim.world.rows import Range
+from hideaway.hw.engine.content import Content
 
 
 class Failures:
@@ -24,35 +19,17 @@ class Failures:
         Why each request of the run failed.
     """
 
-    def __init__(self, trace: RoutingTrace) -> None:
-        self._trace = trace
-        self._forward: ForwardWork | None = None
+    def __init__(self, content: Content) -> None:
+        self._content = content
         self.seq_ids: set[int] = set()
         self.sentences: dict[int, str] = {}
 
-    def begin(self, forward: ForwardWork) -> None:
+    def begin(self) -> None:
         """Take up a forward. Changes state."""
-        self._forward = forward
         self.seq_ids.clear()
 
     def note(self, layer: int, expert: int, sentence: str) -> None:
         """Fail the requests of the forward that wait for this expert in this layer. Changes state."""
-        assert self._forward is not None
-        for seat, tokens in zip(self._forward.every_seat, self._rows(), strict=True):
-            if bool((self._trace.expert_ids[tokens, layer] == expert).any()):
-                self.seq_ids.add(seat.seq_id)
-                self.sentences.setdefault(seat.seq_id, f"request {seat.seq_id} failed: {sentence}")
-
-    def _rows(self) -> list[npt.NDArray[np.int64]]:
-        """Return the rows of each seat as indices into the trace."""
-        assert self._forward is not None
-        indices = token_indices(self._forward.rows.ranges, self._trace.num_tokens)
-        ends = np.cumsum([seat.num_rows for seat in self._forward.every_seat])
-        return np.split(indices, ends[:-1])
-
-
-def token_indices(ranges: list[Range], num_tokens: int) -> npt.NDArray[np.int64]:
-    """Return the token of the trace that each row replays, in the order of the ranges; they wrap at its end."""
-    pieces = [np.arange(start, start + count, dtype=np.int64) for start, count in ranges]
-    joined: npt.NDArray[np.int64] = np.concatenate(pieces) % num_tokens
-    return joined
+        for seq_id in self._content.readers(layer, expert):
+            self.seq_ids.add(seq_id)
+            self.sentences.setdefault(seq_id, f"request {seq_id} failed: {sentence}")

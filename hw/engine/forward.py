@@ -1,20 +1,21 @@
-"""One forward of the target on a real device: rows, layer visits, head, and what its end commits.
+"""One forward of the target on a real device: layer visits, head, and what its end commits.
 
-Mirrors `hideaway.sim.world.forward`. Next: `visitor.py` for one layer.
+Mirrors `hideaway.sim.world.forward`, except that the work walks through the layers and calls at each layer's experts.
+Next: `visitor.py` for what happens there.
 """
 
 from __future__ import annotations
 
+from hideaway.hw.engine.content import Content
 from hideaway.hw.engine.failures import Failures
 from hideaway.hw.engine.slot_table import SlotTable
 from hideaway.hw.engine.visitor import Visitor
-from hideaway.hw.engine.work import Clock, ForwardWork, Seat, Work
+from hideaway.hw.engine.work import Clock, ForwardWork, Work
 from hideaway.sim.commands import Forward
 from hideaway.sim.events import ForwardDone, LayersHit
 from hideaway.sim.scheduler import Scheduler
 from hideaway.sim.timeline import Timeline
-from hideaway.sim.world.forward_rows import Rows
-from hideaway.sim.world.serving import Serving
+from hideaway.sim.world.request_book import RequestBook
 
 
 class ForwardRunner:
@@ -23,7 +24,8 @@ class ForwardRunner:
     def __init__(
         self,
         scheduler: Scheduler,
-        serving: Serving,
+        book: RequestBook,
+        content: Content,
         *,
         visitor: Visitor,
         table: SlotTable,
@@ -33,7 +35,8 @@ class ForwardRunner:
         timeline: Timeline | None,
     ) -> None:
         self._scheduler = scheduler
-        self._serving = serving
+        self._book = book
+        self._content = content
         self._visitor = visitor
         self._table = table
         self._work = work
@@ -44,56 +47,47 @@ class ForwardRunner:
 
     def run(self, work: Forward) -> ForwardDone:
         """Execute a forward and return the event of its end; failed sequences commit nothing. Changes state."""
-        rows = self._serving.gatherer.gather(work, self._serving.book.accepted)
-        forward = _forward_work(work, rows, self._serving.reused_layers)
-        self._failures.begin(forward)
-        self._work.begin(forward)
+        forward = self._content.begin(work)
+        self._failures.begin()
         if self._all_resident:
-            self._resident_layers(rows.needed)
+            self._run_resident(forward)
         else:
-            self._visits(rows.needed, len(work.seats))
-        self._finish()
-        self._serving.book.let_arrive(self._clock.now_seconds())
-        failed = self._failures.seq_ids
-        last, kept = self._serving.gatherer.row_experts(rows.kept)
-        committed = tuple(pair for pair in rows.committed if pair[0] not in failed)
+            self._visitor.begin(self._book.meter.forwards)
+            self._work.forward(forward, self._visit)
+            self._log("head", self._visitor.ended)
+        self._book.let_arrive(self._clock.now_seconds())
+        outcome = self._content.end(work, self._failures.seq_ids)
         prefilled = None
-        if work.prefill is not None and work.prefill[0] not in failed:
+        if work.prefill is not None and work.prefill[0] not in self._failures.seq_ids:
             prefilled = (work.prefill[0], work.prefill[2])
-        return ForwardDone(self._clock.now_seconds(), committed, prefilled, last, kept)
+        now = self._clock.now_seconds()
+        return ForwardDone(now, outcome.committed, prefilled, outcome.last_rows, outcome.kept_rows)
 
-    def _resident_layers(self, needed: list[int]) -> None:
-        """Run all layers of a wholly resident model; nobody need be asked between them. Changes state."""
-        start = self._clock.now_seconds()
-        self._scheduler.handle(LayersHit(start, tuple(needed)))
-        for layer, mask in enumerate(needed):
-            self._work.dense(layer)
-            self._work.hits(layer, self._table.slots_of(layer, mask))
+    def _visit(self, layer: int) -> None:
+        self._visitor.visit(layer)
+        self._book.let_arrive(self._clock.now_seconds())
+
+    def _run_resident(self, forward: ForwardWork) -> None:
+        """Run a wholly resident model; nobody need be asked between its layers. Changes state."""
+        start = end = self._clock.now_seconds()
+        masks = []
+
+        def compute(layer: int) -> None:
+            nonlocal end
+            needed = self._work.needed(layer)
+            masks.append(needed)
+            self._work.hits(layer, self._table.slots_of(layer, needed))
             self._work.finish_layer(layer)
+            end = self._clock.now_seconds()
+
+        self._work.forward(forward, compute)
+        self._scheduler.handle(LayersHit(start, tuple(masks)))
         if self._timeline is not None:
-            step = self._serving.meter.forwards
-            self._timeline.add(start, self._clock.now_seconds(), "compute", "experts", step=step)
+            step = self._book.meter.forwards
+            self._timeline.add(start, end, "compute", "experts", step=step)
+        self._log("head", end)
 
-    def _visits(self, needed: list[int], num_blocks: int) -> None:
-        self._visitor.step = self._serving.meter.forwards
-        ahead = self._serving.foresight.ahead(needed, num_blocks)
-        for layer, mask in enumerate(needed):
-            self._serving.book.let_arrive(self._clock.now_seconds())
-            self._visitor.visit(layer, mask, ahead[layer])
-
-    def _finish(self) -> None:
-        start = self._clock.now_seconds()
-        self._work.finish_forward()
+    def _log(self, kind: str, start: float) -> None:
         if self._timeline is not None:
             end = self._clock.now_seconds()
-            self._timeline.add(start, end, "compute", "head", step=self._serving.meter.forwards)
-
-
-def _forward_work(work: Forward, rows: Rows, reused_layers: int) -> ForwardWork:
-    contexts = rows.contexts
-    seats = tuple(
-        Seat.block(seq_id, num_rows, context)
-        for (seq_id, num_rows), (_, context) in zip(work.seats, contexts, strict=False)
-    )
-    prefill = None if work.prefill is None else Seat.chunk(work.prefill[0], *contexts[-1])
-    return ForwardWork(seats, prefill, rows, reused_layers)
+            self._timeline.add(start, end, "compute", kind, step=self._book.meter.forwards)

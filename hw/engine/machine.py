@@ -8,9 +8,11 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from hideaway.hw.devices.base import Transfer, TransferDevice
+from hideaway.hw.engine.content import Content
 from hideaway.hw.engine.engine import Engine
 from hideaway.hw.engine.failures import Failures
 from hideaway.hw.engine.forward import ForwardRunner
+from hideaway.hw.engine.replayed import Replayed
 from hideaway.hw.engine.slot_table import SlotTable
 from hideaway.hw.engine.transfers import Transfers
 from hideaway.hw.engine.visitor import Visitor
@@ -26,7 +28,7 @@ from hideaway.sim.timeline import Timeline
 from hideaway.sim.world.inputs import Inputs
 from hideaway.sim.world.make_scheduler import make_scheduler
 from hideaway.sim.world.memory import MemorySplit
-from hideaway.sim.world.serving import make_serving
+from hideaway.sim.world.serving import Serving, make_serving
 
 
 def num_slots_needed(scenario: Scenario, inputs: Inputs, memory: MemorySplit) -> int:
@@ -44,6 +46,8 @@ class Machine:
 
     Parameters
     ----------
+    make_content : callable, optional
+        Makes what the forwards hold; by default they replay the traces of `inputs`.
     on_progress : callable, optional
         Told how many requests have ended after each forward that ended some.
     """
@@ -58,6 +62,7 @@ class Machine:
         device: TransferDevice,
         work: Work,
         make_clock: Callable[[], Clock],
+        make_content: Callable[[Serving, Scheduler], Content] | None = None,
         timeline: Timeline | None = None,
         log: EventLog | None = None,
         on_progress: Callable[[int], None] = lambda ended: None,
@@ -68,7 +73,11 @@ class Machine:
         _load_resident(device, self.scheduler, table)
         clock = make_clock()
         serving = make_serving(scenario, inputs, baseline, self.scheduler, timeline)
-        self.failures = Failures(inputs.trace)
+        if make_content is None:
+            content: Content = Replayed(serving, self.scheduler, inputs.trace)
+        else:
+            content = make_content(serving, self.scheduler)
+        self.failures = Failures(content)
         self.transfers = Transfers(
             device,
             self.scheduler,
@@ -77,10 +86,11 @@ class Machine:
             timeline=timeline,
             on_failure=self.failures.note,
         )
-        self.visitor = Visitor(self.scheduler, self.transfers, table, work, clock, timeline=timeline)
+        self.visitor = Visitor(self.scheduler, self.transfers, table, work, clock, content, timeline=timeline)
         forwards = ForwardRunner(
             self.scheduler,
-            serving,
+            serving.book,
+            content,
             visitor=self.visitor,
             table=table,
             work=work,
@@ -91,7 +101,8 @@ class Machine:
         self.meter: Meter = serving.meter
         self._engine = Engine(
             self.scheduler,
-            serving,
+            serving.book,
+            content,
             transfers=self.transfers,
             forwards=forwards,
             work=work,

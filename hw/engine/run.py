@@ -1,7 +1,8 @@
-"""Run one scenario for real: `run_real(truncated, options) -> RealRun`.
+"""Run one scenario for real: `run_real(truncated, store, options) -> RealRun`.
 
 Scale without a checkpoint: synthetic FP4 experts of a model's full shape, routing and acceptance replayed exactly
 as the simulator replays them. Every transfer and every computation is real and whole; only the numbers are random.
+Real models: `run_model.py`, around the same `run_parts`.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from dataclasses import dataclass
 import torch
 
 from hideaway.hw.devices.worker_device import WorkerDevice
+from hideaway.hw.engine.content import Content
 from hideaway.hw.engine.machine import Machine, num_slots_needed
 from hideaway.hw.engine.open_device import (
     DeviceOptions,
@@ -22,11 +24,13 @@ from hideaway.hw.engine.open_device import (
     environment,
     open_expert,
     open_slots,
+    slots_at_once,
 )
 from hideaway.hw.engine.store_cache import WEIGHT_SEED
 from hideaway.hw.engine.synthetic_layers import SyntheticTrunk, Weights
 from hideaway.hw.engine.torch_work import TorchWork
 from hideaway.hw.engine.truncation import Truncated
+from hideaway.hw.engine.work import Work
 from hideaway.hw.fp4.layouts import ExpertLayout
 from hideaway.hw.store.reader import ExpertStore
 from hideaway.sim.costs import LinkCosts
@@ -35,9 +39,11 @@ from hideaway.sim.event_log import EventLog
 from hideaway.sim.inputs.scenario.baselines import BASELINES
 from hideaway.sim.inputs.scenario.fields import Scenario
 from hideaway.sim.metrics import Meter
+from hideaway.sim.scheduler import Scheduler
 from hideaway.sim.timeline import Timeline
-from hideaway.sim.world.make_scheduler import make_scheduler
 from hideaway.sim.world.memory import MemorySplit, split_memory
+from hideaway.sim.world.policies import make_prefetch
+from hideaway.sim.world.serving import Serving
 from hideaway.sim.world.summary import offloading, summarise
 
 
@@ -128,6 +134,23 @@ def check_store(store: ExpertStore, truncated: Truncated) -> None:
         )
 
 
+MakeDevice = Callable[[DeviceOptions, ExpertStore, Scenario, int, LinkCosts], WorkerDevice]
+MakeContent = Callable[[Serving, Scheduler], Content]
+MakeParts = Callable[[WorkerDevice, Expert], tuple[Work, MakeContent | None]]
+"""From an open device and what computes its experts to a run's compute and what its forwards hold (replays where
+None)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Observers:
+    """Who is told of a run while it goes on, and where its device comes from."""
+
+    timeline: Timeline | None = None
+    log: EventLog | None = None
+    on_progress: Callable[[int], None] = lambda ended: None
+    make_device: MakeDevice = open_slots
+
+
 def run_real(
     truncated: Truncated,
     store: ExpertStore,
@@ -136,9 +159,9 @@ def run_real(
     timeline: Timeline | None = None,
     log: EventLog | None = None,
     on_progress: Callable[[int], None] = lambda ended: None,
-    make_device: Callable[[DeviceOptions, ExpertStore, Scenario, int, LinkCosts], WorkerDevice] = open_slots,
+    make_device: MakeDevice = open_slots,
 ) -> RealRun:
-    """Run one scenario to its end on a device over `store`.
+    """Run one scenario of a synthetic model to its end on a device over `store`.
 
     Raises
     ------
@@ -147,28 +170,53 @@ def run_real(
     InputError
         The scenario, the store or the device does not allow it.
     """
+
+    def parts(device: WorkerDevice, expert: Expert) -> tuple[Work, MakeContent | None]:
+        return _work(truncated, device, expert, options), None
+
+    observers = Observers(timeline, log, on_progress, make_device)
+    return run_parts(truncated, store, options, parts, observers)
+
+
+def run_parts(
+    truncated: Truncated,
+    store: ExpertStore,
+    options: DeviceOptions,
+    make_parts: MakeParts,
+    observers: Observers,
+    *,
+    invariant: bool = False,
+) -> RealRun:
+    """Run one scenario to its end with the compute that `make_parts` makes; errors as `run_real`.
+
+    Parameters
+    ----------
+    invariant : bool
+        Experts compute a row to the same bits whatever the number of rows.
+    """
     memory = check_runnable(truncated)
     check_store(store, truncated)
     scenario, inputs = truncated.scenario, truncated.inputs
     num_slots = num_slots_needed(scenario, inputs, memory)
-    layout = ExpertLayout.of(inputs.model)
     with (
         torch.inference_mode(),
         warnings.catch_warnings(record=True) as caught,
-        make_device(options, store, scenario, num_slots, inputs.costs.link) as device,
+        observers.make_device(options, store, scenario, num_slots, inputs.costs.link) as device,
     ):
-        expert = open_expert(options, layout)
+        expert = open_expert(options, ExpertLayout.of(inputs.model), invariant=invariant)
+        work, make_content = make_parts(device, expert)
         machine = Machine(
             scenario,
             inputs,
             BASELINES[scenario.baseline],
             memory,
             device=device,
-            work=_work(truncated, memory, device, expert, options),
+            work=work,
             make_clock=RunClock,
-            timeline=timeline,
-            log=log,
-            on_progress=on_progress,
+            make_content=make_content,
+            timeline=observers.timeline,
+            log=observers.log,
+            on_progress=observers.on_progress,
         )
         machine.run()
         facts = environment(options, device, expert)
@@ -178,13 +226,13 @@ def run_real(
     metrics, found = summarise(scenario, machine, inputs.model.expert_bytes)
     metrics |= offloading(metrics, inputs.costs.experts.group_seconds)
     remarks = _remarks(machine, failures, [str(warning.message) for warning in caught])
-    return RealRun(truncated, memory, metrics, (*found, *remarks), machine.meter, facts, failures, timeline)
+    return RealRun(
+        truncated, memory, metrics, (*found, *remarks), machine.meter, facts, failures, observers.timeline
+    )
 
 
-def _work(
-    truncated: Truncated, memory: MemorySplit, device: WorkerDevice, expert: Expert, options: DeviceOptions
-) -> TorchWork:
-    """Return the compute of a run, weights made, every path run once."""
+def _work(truncated: Truncated, device: WorkerDevice, expert: Expert, options: DeviceOptions) -> TorchWork:
+    """Return the compute of a synthetic model, weights made."""
     scenario, inputs = truncated.scenario, truncated.inputs
     baseline = BASELINES[scenario.baseline]
     parameters = scenario.drafter_parameters if baseline.speculative else 0
@@ -195,7 +243,8 @@ def _work(
         inputs.trace,
         compute_expert=expert.forward,
         slot_tensor=device.slot_tensor,
-        lookahead=make_scheduler(scenario, inputs, baseline, memory).cache.prefetch.lookahead,
+        lookahead=make_prefetch(scenario, baseline, inputs.model.num_layers).lookahead,
+        compute_slots=slots_at_once(expert, device),
     )
 
 

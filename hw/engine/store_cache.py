@@ -1,15 +1,18 @@
-"""Where synthetic experts are kept between runs, and whether there is room for them."""
+"""Where experts are kept between runs, random ones and those of checkpoints, and whether there is room for them."""
 
 from __future__ import annotations
 
+import hashlib
 import os
 import re
 import shutil
 from collections.abc import Callable
 from pathlib import Path
 
+from hideaway.hw.store.hf_experts import CheckpointExperts
 from hideaway.hw.store.pack import pack_experts
 from hideaway.hw.store.reader import ExpertStore
+from hideaway.hw.store.source import ExpertSource
 from hideaway.hw.store.synthetic import SyntheticExperts
 from hideaway.sim.errors import InputError
 from hideaway.sim.units import GB
@@ -38,15 +41,34 @@ def store_path(source: SyntheticExperts) -> Path:
     return cache_folder() / f"{name}-{widths}-{description.num_layers}-layers-{description.expert_format}"
 
 
-def cached_store(source: SyntheticExperts, progress: Callable[[], None] | None = None) -> ExpertStore:
+def checkpoint_store_path(folder: str | os.PathLike[str], source: CheckpointExperts) -> Path:
+    """Return where the packed experts of a checkpoint are kept: another place whenever one of its files changes."""
+    files = sorted(path for path in Path(folder).iterdir() if path.suffix in (".json", ".safetensors"))
+    facts = [(path.name, path.stat().st_size, path.stat().st_mtime_ns) for path in files]
+    digest = hashlib.sha256(repr((os.path.realpath(folder), facts)).encode()).hexdigest()[:16]
+    name = re.sub(r"[^A-Za-z0-9.]+", "-", Path(os.path.realpath(folder)).name).strip("-")
+    return cache_folder() / f"{name}-{digest}-{source.description.expert_format}"
+
+
+def cached_store(
+    source: ExpertSource, progress: Callable[[], None] | None = None, path: Path | None = None
+) -> ExpertStore:
     """Return the store of a source, made when it is not there.
+
+    Parameters
+    ----------
+    path : path, optional
+        Where it is kept; needed for experts that are not random ones.
 
     Raises
     ------
     InputError
         The disk has too little room, or what is there is another store.
     """
-    path = store_path(source)
+    if path is None:
+        if not isinstance(source, SyntheticExperts):
+            raise InputError("the place of a store was not given; only random experts have one of their own")
+        path = store_path(source)
     if path.exists():
         store = ExpertStore(path)
         if store.description != source.description:

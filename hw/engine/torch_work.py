@@ -7,23 +7,27 @@ ascending order of experts at the end of the visit, so that a row's result does 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
+import numpy as np
 import torch
 
-from hideaway.hw.engine.failures import token_indices
 from hideaway.hw.engine.kv_store import KvStore
 from hideaway.hw.engine.products import product
-from hideaway.hw.engine.row_groups import RowGroups
+from hideaway.hw.engine.replayed import token_indices
+from hideaway.hw.engine.row_groups import Indices, RowGroups
 from hideaway.hw.engine.synthetic_layers import SyntheticTrunk
-from hideaway.hw.engine.work import ForwardWork, Seat
+from hideaway.hw.engine.work import ForwardWork, LayeredWork, Seat
 from hideaway.sim.inputs.routing import RoutingTrace
 
 ComputeExpert = Callable[[torch.Tensor, torch.Tensor], torch.Tensor]
 """From an expert's bytes (uint8) and rows (n, hidden) to outputs (n, hidden)."""
 
+ComputeSlots = Callable[[Sequence[int], torch.Tensor, Sequence[int]], torch.Tensor]
+"""From slots, the rows of their experts one after the other and where each expert's begin and end, to outputs."""
 
-class TorchWork:
+
+class TorchWork(LayeredWork):
     """Executes the compute of a run.
 
     Parameters
@@ -32,6 +36,8 @@ class TorchWork:
         The bytes of a slot.
     lookahead : int
         Next layers whose routers run at each visit.
+    compute_slots : callable, optional
+        What computes a visit's resident experts at once; by default one by one.
     """
 
     def __init__(
@@ -42,12 +48,15 @@ class TorchWork:
         compute_expert: ComputeExpert,
         slot_tensor: Callable[[int], torch.Tensor],
         lookahead: int,
+        compute_slots: ComputeSlots | None = None,
     ) -> None:
+        self.num_layers = trace.num_layers
         self._trunk = trunk
         self._trace = trace
         self._compute_expert = compute_expert
         self._slot_tensor = slot_tensor
         self._lookahead = lookahead
+        self._compute_slots = compute_slots
         self._kv = KvStore()
         self._device = trunk.head.device
         self._forward: ForwardWork | None = None
@@ -62,7 +71,7 @@ class TorchWork:
         self._trunk.draft(self._embedded(seats))
         self._settle()
 
-    def route(self, seats: tuple[Seat, ...], exact_depth: int) -> None:
+    def route(self, seats: tuple[Seat, ...], exact_depth: int, num_layers: int | None = None) -> None:
         """Run every router on what is at hand; where `exact_depth` is above 1 those layers' attention as well."""
         rows = self._embedded(seats)
         for number, layer in enumerate(self._trunk.moe_layers):
@@ -75,7 +84,7 @@ class TorchWork:
     def begin(self, forward: ForwardWork) -> None:
         """Take up a forward: embed its rows, group them by expert."""
         self._forward = forward
-        ids = self._trace.expert_ids[token_indices(forward.rows.ranges, self._trace.num_tokens)]
+        ids = self._trace.expert_ids[token_indices(forward.replayed.ranges, self._trace.num_tokens)]
         self._groups = [RowGroups(ids[:, layer]) for layer in range(self._trace.num_layers)]
         self._rows = self._embedded(forward.every_seat)
         num_rows, top_k = ids.shape[0], ids.shape[2]
@@ -103,10 +112,20 @@ class TorchWork:
         top_k = self._groups[layer].ids.shape[1]
         self._logits.topk(top_k, dim=1).indices.cpu()
 
+    def needed(self, layer: int) -> int:
+        """Return the replayed mask."""
+        return self._work().replayed.needed[layer]
+
     def hits(self, layer: int, experts: dict[int, int]) -> None:
-        """Compute the resident experts in ascending order."""
-        for expert, slot in experts.items():
-            self._expert(layer, expert, slot)
+        """Compute the resident experts, at once or in ascending order."""
+        if self._compute_slots is not None and experts:
+            groups = [self._groups[layer].places(expert) for expert in experts]
+            places, inputs = self._inputs_of(layer, np.concatenate(groups))
+            offsets = np.cumsum([0, *(len(group) for group in groups)]).tolist()
+            self._table[places] = self._compute_slots(list(experts.values()), inputs, offsets)
+        else:
+            for expert, slot in experts.items():
+                self._expert(layer, expert, slot)
         self._settle()
 
     def arrival(self, layer: int, expert: int, slot: int) -> None:
@@ -147,10 +166,13 @@ class TorchWork:
         return self._rows
 
     def _expert(self, layer: int, expert: int, slot: int) -> None:
-        places = torch.from_numpy(self._groups[layer].places(expert)).to(self._device)
-        top_k = self._groups[layer].ids.shape[1]
-        inputs = self._inputs.index_select(0, places // top_k)
+        places, inputs = self._inputs_of(layer, self._groups[layer].places(expert))
         self._table[places] = self._compute_expert(self._slot_tensor(slot), inputs)
+
+    def _inputs_of(self, layer: int, uses: Indices) -> tuple[torch.Tensor, torch.Tensor]:
+        """Return places in the table, and the rows that are read there."""
+        places = torch.from_numpy(uses).to(self._device)
+        return places, self._inputs.index_select(0, places // self._groups[layer].ids.shape[1])
 
     def _embedded(self, seats: tuple[Seat, ...]) -> torch.Tensor:
         """Return input rows of seats: which token stands where is arbitrary, but the same in every run."""

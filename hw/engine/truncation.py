@@ -67,7 +67,12 @@ def truncate(scenario: Scenario, num_layers: int | None) -> Truncated:
         launch=scenario.launch,
         drafter_parameters=scenario.drafter_parameters,
     )
-    inputs = Inputs(model, costs, trace, UnionTable(trace), loaded.acceptance, loaded.requests)
+    recorded = loaded.recorded
+    if recorded is not None and trace is not loaded.trace:
+        raise InputError(
+            "a recorded run can only be replayed over all layers, but --layers cuts some; leave it out"
+        )
+    inputs = Inputs(model, costs, trace, UnionTable(trace), loaded.acceptance, loaded.requests, recorded)
     return Truncated(scenario, cut, inputs, share)
 
 

@@ -1,13 +1,14 @@
 """One layer visit on a real device, in the order of `hideaway.sim.world.visit`.
 
-Attention and dense work; router; the host learns the routed set; missing experts are requested; resident ones are
-computed first, then each arrival in order of arrival. Time in which nothing could be computed is exposed, except
-what passed because a copy had not been issued; the time from the end of the router to the end of the scheduler's
-answer is synchronisation.
+Attention, dense work and router have run when a visit begins; the host learns the routed set; missing experts are
+requested; resident ones are computed first, then each arrival in order of arrival. Time in which nothing could be
+computed is exposed, except what passed because a copy had not been issued; the time from the end of the router to the
+end of the scheduler's answer is synchronisation.
 """
 
 from __future__ import annotations
 
+from hideaway.hw.engine.content import Content
 from hideaway.hw.engine.slot_table import SlotTable
 from hideaway.hw.engine.transfers import Transfers
 from hideaway.hw.engine.work import Clock, Work
@@ -23,8 +24,8 @@ class Visitor:
     ----------
     exposed_seconds, issue_idle_seconds, sync_seconds : float
         As in the simulated world.
-    step : int
-        Number of the forward, for the timeline.
+    ended : float
+        When the last visit ended, or the forward began before its first one.
     """
 
     def __init__(
@@ -34,6 +35,7 @@ class Visitor:
         table: SlotTable,
         work: Work,
         clock: Clock,
+        content: Content,
         *,
         timeline: Timeline | None,
     ) -> None:
@@ -43,21 +45,29 @@ class Visitor:
         self._table = table
         self._work = work
         self._clock = clock
+        self._content = content
         self._timeline = timeline
         self._all_experts = (1 << scheduler.cache.num_experts) - 1
         self.exposed_seconds = 0.0
         self.issue_idle_seconds = 0.0
         self.sync_seconds = 0.0
-        self.step = 0
+        self.ended = 0.0
+        self._step = 0
 
-    def visit(self, layer: int, needed: int, ahead: tuple[int, ...]) -> None:
-        """Execute one visit. Changes state."""
+    def begin(self, step: int) -> None:
+        """Take up the forward of number `step`. Changes state."""
+        self._step = step
+        self.ended = self._clock.now_seconds()
+
+    def visit(self, layer: int) -> None:
+        """Execute one visit, from the end of the layer's router to the sum of its experts. Changes state."""
         clock, transfers = self._clock, self._transfers
-        start = clock.now_seconds()
-        self._work.dense(layer)
+        start = self.ended
+        ahead = self._content.ahead(layer)
         routed = clock.now_seconds()
         if self._residency.resident[layer] != self._all_experts:
             self._work.learn_routing(layer)
+        needed = self._work.needed(layer)
         asked = clock.now_seconds()
         transfers.tell(asked)
         hits = needed & self._residency.resident[layer]
@@ -68,7 +78,7 @@ class Visitor:
         self.sync_seconds += answered - routed
         self._compute(layer, hits)
         self._work.finish_layer(layer)
-        end = clock.now_seconds()
+        self.ended = end = clock.now_seconds()
         if self._timeline is not None:
             self._log(self._timeline, (start, routed, answered, end), layer, needed, hits)
         transfers.tell(end)
@@ -90,7 +100,7 @@ class Visitor:
                 after = clock.now_seconds()
                 waited += after - before
                 if self._timeline is not None:
-                    self._timeline.add(before, after, "compute", "wait", step=self.step, layer=layer)
+                    self._timeline.add(before, after, "compute", "wait", step=self._step, layer=layer)
                 continue
             expert, slot = arrival
             work.arrival(layer, expert, slot)
@@ -103,7 +113,7 @@ class Visitor:
         self, timeline: Timeline, times: tuple[float, float, float, float], layer: int, needed: int, hits: int
     ) -> None:
         start, routed, answered, end = times
-        step = self.step
+        step = self._step
         timeline.add(start, routed, "compute", "attention", step=step, layer=layer)
         if answered > routed:
             timeline.add(routed, answered, "compute", "sync", step=step, layer=layer)

@@ -1,14 +1,22 @@
 """What an engine asks of the compute stream and of the clock. No torch here.
 
-`torch_work.py` computes; the tests' fake work only lets time pass. Both get the same calls in the same order.
+`torch_work.py` computes a synthetic model, `model_work.py` a real one; the tests' fake work only lets time pass. The
+work walks through a forward's layers by itself, since a real model does, and calls back at every layer with routed
+experts: what happens from there on is the same for all three (`visitor.py`).
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
+from hideaway.sim.errors import HideawayError
 from hideaway.sim.world.forward_rows import Rows
+
+AtExperts = Callable[[int], None]
+"""Told the number of a layer, among those with routed experts, whose router has run; returns when its experts are
+summed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,14 +57,23 @@ class ForwardWork:
         Verified or decoded sequences, in the order of their rows.
     prefill : Seat or None
         The prompt chunk, whose rows come last.
+    rows : Rows or None
+        What the rows replay from a trace; None where they hold real tokens.
     reused_layers : int
         Layers whose attention a route pass has done for the seats.
     """
 
     seats: tuple[Seat, ...]
     prefill: Seat | None
-    rows: Rows
+    rows: Rows | None = None
     reused_layers: int = 0
+
+    @property
+    def replayed(self) -> Rows:
+        """What the rows replay."""
+        if self.rows is None:
+            raise HideawayError("a forward of real tokens replays no trace; this is a fault in the engine")
+        return self.rows
 
     @property
     def every_seat(self) -> tuple[Seat, ...]:
@@ -80,17 +97,17 @@ class Work(Protocol):
     def draft(self, seats: tuple[Seat, ...]) -> None:
         """Run the drafter once over the blocks of `seats`."""
 
-    def route(self, seats: tuple[Seat, ...], exact_depth: int) -> None:
-        """Find out which experts the blocks read: every router, and attention where `exact_depth` is above 1."""
+    def route(self, seats: tuple[Seat, ...], exact_depth: int, num_layers: int) -> None:
+        """Find out which experts the blocks read in the first layers: `num_layers` in all, `exact_depth` exactly."""
 
-    def begin(self, forward: ForwardWork) -> None:
-        """Take up a forward."""
-
-    def dense(self, layer: int) -> None:
-        """Compute attention, dense parts and router of an MoE layer."""
+    def forward(self, work: ForwardWork, at_experts: AtExperts) -> None:
+        """Run the target once, head included; calls `at_experts` for each layer with routed experts, in order."""
 
     def learn_routing(self, layer: int) -> None:
         """Bring the routed ids to the host."""
+
+    def needed(self, layer: int) -> int:
+        """Return the mask of the experts that the rows read in a layer whose router has run."""
 
     def hits(self, layer: int, experts: dict[int, int]) -> None:
         """Compute the resident experts that rows need, ascending; the values are their slots."""
@@ -101,8 +118,32 @@ class Work(Protocol):
     def finish_layer(self, layer: int) -> None:
         """Sum what the experts computed, in an order that does not depend on when each came."""
 
-    def finish_forward(self) -> None:
-        """Compute what is left: layers without routed experts, and the head."""
-
     def forget(self, seq_id: int) -> None:
         """Give back the cache of a sequence; one that is not known is no fault."""
+
+
+class LayeredWork:
+    """Work that is done layer by layer: a base for what has no model that walks by itself."""
+
+    num_layers: int
+    """Layers with routed experts."""
+
+    def begin(self, forward: ForwardWork) -> None:
+        """Take up a forward."""
+        raise NotImplementedError
+
+    def dense(self, layer: int) -> None:
+        """Compute attention, dense parts and router of a layer with routed experts."""
+        raise NotImplementedError
+
+    def finish_forward(self) -> None:
+        """Compute what is left: layers without routed experts, and the head."""
+        raise NotImplementedError
+
+    def forward(self, work: ForwardWork, at_experts: AtExperts) -> None:
+        """Run the target once. Changes state."""
+        self.begin(work)
+        for layer in range(self.num_layers):
+            self.dense(layer)
+            at_experts(layer)
+        self.finish_forward()

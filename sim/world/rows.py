@@ -16,7 +16,7 @@ import numpy as np
 from hideaway.sim.errors import InputError
 from hideaway.sim.inputs.routing.trace import RoutingTrace
 from hideaway.sim.inputs.routing.union_table import UnionTable
-from hideaway.sim.inputs.scenario.fields import REJECTED_ROUTING
+from hideaway.sim.inputs.scenario.fields import SURROGATE_ROUTING
 
 _DRAWS = 256
 
@@ -43,15 +43,15 @@ class RowRouting:
     Parameters
     ----------
     rejected : str
-        Stand-in for rows after the first rejection, one of `REJECTED_ROUTING`.
+        Stand-in for rows after the first rejection, one of `SURROGATE_ROUTING`.
     seed : int
         Each request draws from its own generator, so that its rows do not depend on the order of scheduling.
     """
 
     def __init__(self, trace: RoutingTrace, table: UnionTable, *, rejected: str, seed: int) -> None:
-        if rejected not in REJECTED_ROUTING:
+        if rejected not in SURROGATE_ROUTING:
             raise InputError(
-                f"rejected_routing is {rejected!r}; it must be one of {', '.join(REJECTED_ROUTING)} "
+                f"rejected_routing is {rejected!r}; it must be one of {', '.join(SURROGATE_ROUTING)} "
                 "(a recorded one needs a trace with recorded rejections)"
             )
         self.table = table

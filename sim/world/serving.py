@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from hideaway.sim.inputs.routing.recorded import RecordedAcceptance
 from hideaway.sim.inputs.scenario.baselines import Baseline
 from hideaway.sim.inputs.scenario.fields import Scenario
 from hideaway.sim.metrics import Meter
@@ -18,6 +19,7 @@ from hideaway.sim.timeline import Timeline
 from hideaway.sim.world.forward_rows import RowGatherer
 from hideaway.sim.world.inputs import Inputs
 from hideaway.sim.world.prediction import Foresight
+from hideaway.sim.world.recorded_rows import RecordedRows
 from hideaway.sim.world.request_book import RequestBook
 from hideaway.sim.world.rows import RowRouting
 
@@ -51,7 +53,12 @@ def make_serving(
     timeline: Timeline | None = None,
 ) -> Serving:
     """Return fresh parts for one run of `scheduler`."""
-    rows = RowRouting(inputs.trace, inputs.table, rejected=scenario.rejected_routing, seed=scenario.seed)
+    acceptance = inputs.acceptance
+    if inputs.recorded is None:
+        rows = RowRouting(inputs.trace, inputs.table, rejected=scenario.rejected_routing, seed=scenario.seed)
+    else:
+        rows = RecordedRows(inputs.recorded, inputs.table)
+        acceptance = RecordedAcceptance(inputs.recorded)
     prefetch = scheduler.cache.prefetch
     foresight = Foresight(
         scenario,
@@ -65,7 +72,7 @@ def make_serving(
         scheduler,
         rows=rows,
         foresight=foresight,
-        acceptance=inputs.acceptance,
+        acceptance=acceptance,
         requests=inputs.requests,
         closed_loop=scenario.closed_loop,
         seed=scenario.seed,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -10,10 +11,11 @@ from hideaway.sim.costs import CostModel
 from hideaway.sim.errors import InputError
 from hideaway.sim.event_log import EventLog
 from hideaway.sim.inputs.acceptance import load_acceptance
-from hideaway.sim.inputs.arrivals import load_arrivals
+from hideaway.sim.inputs.arrivals import RequestSpec, load_arrivals
 from hideaway.sim.inputs.models import ModelSpec, load_model
 from hideaway.sim.inputs.profiles import load_profile
 from hideaway.sim.inputs.routing import UnionTable, load_routing
+from hideaway.sim.inputs.routing.recorded import RecordedAcceptance, read_recorded_run
 from hideaway.sim.inputs.scenario.baselines import BASELINES
 from hideaway.sim.inputs.scenario.fields import Scenario
 from hideaway.sim.metrics import Meter
@@ -82,6 +84,8 @@ def load_inputs(scenario: Scenario) -> Inputs:
         drafter_parameters=scenario.drafter_parameters,
         pageable=scenario.pageable,
     )
+    if scenario.rejected_routing == "recorded":
+        return _recorded_inputs(scenario, model, costs)
     trace = load_routing(
         scenario.routing or default_routing(model),
         num_layers=model.num_layers,
@@ -89,14 +93,43 @@ def load_inputs(scenario: Scenario) -> Inputs:
         top_k=model.top_k,
         rng=np.random.default_rng([scenario.seed, 0]),
     )
-    requests = load_arrivals(
+    acceptance = load_acceptance(scenario.acceptance)
+    return Inputs(model, costs, trace, UnionTable(trace), acceptance, _requests(scenario))
+
+
+def _requests(scenario: Scenario) -> tuple[RequestSpec, ...]:
+    return load_arrivals(
         scenario.trace,
         num_requests=scenario.requests,
         rate_requests_per_second=scenario.rate,
         rng=np.random.default_rng([scenario.seed, 3]),
         lengths_only=scenario.closed_loop is not None,
     )
-    return Inputs(model, costs, trace, UnionTable(trace), load_acceptance(scenario.acceptance), requests)
+
+
+def _recorded_inputs(scenario: Scenario, model: ModelSpec, costs: CostModel) -> Inputs:
+    """Return inputs that replay a recorded run: its routing, acceptance and lengths, at the trace's arrival times."""
+    if scenario.routing is None or not os.path.isfile(scenario.routing):
+        raise InputError(
+            f"rejected_routing is recorded but routing is {scenario.routing!r}; give the file of a recorded run"
+        )
+    run = read_recorded_run(scenario.routing)
+    found = run.trace.num_layers, run.trace.num_experts, run.trace.top_k
+    if found != (model.num_layers, model.num_experts, model.top_k):
+        raise InputError(
+            f"the run in {scenario.routing!r} has {found[0]} layers, {found[1]} experts and top-{found[2]} routing, "
+            f"which is not {model.name}; simulate the model that was recorded"
+        )
+    if scenario.requests > run.num_requests:
+        raise InputError(
+            f"{scenario.requests} requests were asked for but {run.num_requests} were recorded; lower --requests"
+        )
+    lengths = zip(run.input_tokens, run.output_tokens, strict=True)
+    requests = tuple(
+        RequestSpec(spec.arrival_seconds, *pair)
+        for spec, pair in zip(_requests(scenario), lengths, strict=False)
+    )
+    return Inputs(model, costs, run.trace, UnionTable(run.trace), RecordedAcceptance(run), requests, run)
 
 
 def simulate(

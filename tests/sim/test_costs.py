@@ -9,7 +9,13 @@ from hypothesis import strategies as st
 from hideaway.sim.costs import CostModel, LinkCosts
 from hideaway.sim.errors import InputError
 from hideaway.sim.inputs.models import load_model
-from hideaway.sim.inputs.profiles import load_profile
+from hideaway.sim.inputs.profiles import (
+    DENSE_READ,
+    OPTIONAL_PARAMETERS,
+    SERIAL_SHARE,
+    builtin_profile_names,
+    load_profile,
+)
 
 MODEL = load_model("gpt-oss-20b")
 PROFILE = load_profile("rtx-pro-6000")
@@ -212,3 +218,52 @@ def test_the_floor_of_a_forward_is_the_sum_of_its_parts():
     layer = costs.dense_seconds(64) + costs.router_seconds(64) + costs.experts_seconds(20, 64 * 4)
     wanted = 24 * layer + costs.other_seconds(64, 64) + costs.iteration_seconds
     assert costs.forward_floor_seconds(64, 20, 4) == pytest.approx(wanted, rel=1e-12)
+
+
+def with_optional(**values):
+    named = {name.replace("__", "."): value for name, value in values.items()}
+    return CostModel(MODEL, PROFILE.with_values(named))
+
+
+@pytest.mark.parametrize("name", builtin_profile_names())
+@given(num_rows=rows, context=contexts)
+def test_shipped_profiles_have_no_optional_parameter_and_cost_what_they_would_with_the_defaults(
+    name, num_rows, context
+):
+    profile = load_profile(name)
+    assert not set(profile.parameters) & set(OPTIONAL_PARAMETERS)
+    spelled_out = profile.with_values(
+        {DENSE_READ: profile.value("memory.read_bytes_per_second"), SERIAL_SHARE: 0.0}
+    )
+    plain = seconds_of(CostModel(MODEL, profile), num_rows, context)
+    assert seconds_of(CostModel(MODEL, spelled_out), num_rows, context) == plain  # to the last bit
+
+
+@given(num_rows=rows, context=contexts)
+def test_a_dense_read_rate_of_its_own_changes_dense_work_and_leaves_experts_alone(num_rows, context):
+    rate = PROFILE.value("memory.read_bytes_per_second")
+    own = seconds_of(with_optional(memory__dense_read_bytes_per_second=2 * rate), num_rows, context)
+    everywhere = seconds_of(costs_with(memory__read_bytes_per_second=2 * rate), num_rows, context)
+    usual = seconds_of(costs_with(), num_rows, context)
+    for operation in ("dense", "router", "other"):
+        assert own[operation] == everywhere[operation]
+    assert own["experts"] == usual["experts"] != everywhere["experts"]
+
+
+@given(share=st.floats(0.0, 1.0), num_rows=rows)
+def test_a_serial_share_adds_that_much_of_the_lesser_of_reading_and_multiplying(share, num_rows):
+    read = MODEL.head_bytes / PROFILE.value("memory.read_bytes_per_second")
+    multiply = 2 * MODEL.vocab_size * MODEL.hidden_size * num_rows / PROFILE.value("compute.flops_per_second")
+    wanted = max(read, multiply) + share * min(read, multiply)
+    assert with_optional(compute__serial_share=share).head_seconds(num_rows) == pytest.approx(wanted)
+
+
+@given(num_rows=st.integers(1, 64), tokens=st.integers(1, 50_000))
+def test_rates_of_its_own_for_the_context_are_paid_beside_the_weights(num_rows, tokens):
+    read, compute = 1e9, 1e10
+    costs = with_optional(attention__cache_read_bytes_per_second=read, attention__flops_per_second=compute)
+    cache = MODEL.kv_read_bytes_per_row(tokens) / len(MODEL.layer_kinds)
+    work = MODEL.attention_flops_per_row_per_context_token * num_rows * tokens
+    wanted = costs_with().dense_seconds(num_rows) + cache / read + work / compute
+    assert costs.dense_seconds(num_rows, [(num_rows, tokens)]) == pytest.approx(wanted)
+    assert costs.dense_seconds(num_rows) == costs_with().dense_seconds(num_rows)

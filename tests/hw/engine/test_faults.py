@@ -10,7 +10,7 @@ pytest.importorskip("torch")
 
 from hideaway.hw.devices.direct_reader import DirectReader
 from hideaway.hw.devices.disk import DiskDevice
-from hideaway.hw.engine.failures import Failures
+from hideaway.hw.engine.replayed import Replayed
 from hideaway.sim.errors import HideawayError
 from hideaway.sim.event_log import EventLog, first_difference
 from hideaway.sim.inputs.scenario import BASELINES
@@ -51,7 +51,7 @@ def broken(layer, expert):
 def test_a_broken_expert_fails_only_requests_that_read_it(tmp_path, monkeypatch, baseline, slots) -> None:
     """Two of the three requests read it in their prompts; the trace is bent so that the third never does."""
     layer, expert, spared = 2, 5, 1
-    monkeypatch.setattr(Failures, "_rows", rows_that_spare(spared, Failures._rows))
+    monkeypatch.setattr(Replayed, "_rows", rows_that_spare(spared, Replayed._rows))
     log = EventLog()
     run = run_in(
         tmp_path, baseline=baseline, slots=slots, concurrency=2, make_device=broken(layer, expert), log=log
@@ -69,11 +69,11 @@ def test_a_broken_expert_fails_only_requests_that_read_it(tmp_path, monkeypatch,
 def rows_that_spare(seq_id, rows):
     """Return `rows` without those of one sequence, as if it read other experts."""
 
-    def others(failures):
-        seats = failures._forward.every_seat
+    def others(content):
+        seats = content._forward.every_seat
         return [
             found[:0] if seat.seq_id == seq_id else found
-            for seat, found in zip(seats, rows(failures), strict=True)
+            for seat, found in zip(seats, rows(content), strict=True)
         ]
 
     return others

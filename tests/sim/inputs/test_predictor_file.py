@@ -38,15 +38,17 @@ def test_distances_beyond_the_measured_ones_take_the_last() -> None:
 
 
 @pytest.mark.parametrize(("changes", "words"), [
-    ({"format": "hideaway-profile"}, "does not say that it is a hideaway-predictor file"),
-    ({"version": 2}, "has version 2"),
+    ({"format": "hideaway-profile"}, "format is 'hideaway-profile' but must be 'hideaway-predictor'"),
+    ({"version": 2}, "version is 2 but must be 1"),
     ({"recall_by_distance": [0.8]}, "1 recalls and 2 precisions"),
-    ({"recall_by_distance": [], "precision_by_distance": []}, "0 recalls and 0 precisions"),
-    ({"recall_by_distance": [0.8, 1.5]}, "recall at distance 2 is 1.5"),
-    ({"recall_by_distance": [0.8, "x"]}, "entry 2 of recall_by_distance is 'x'"),
-    ({"recall_by_distance": 0.8}, "recall_by_distance is 0.8 but must be a list"),
-    ({"precision_by_distance": [0.5, 0.0]}, "precision at distance 2 is 0; give at least"),
+    ({"recall_by_distance": [], "precision_by_distance": []}, "_by_distance is .* but must obey minItems"),
+    ({"recall_by_distance": [0.8, 1.5]}, r"recall_by_distance\[1\] is 1.5"),
+    ({"recall_by_distance": [0.8, "x"]}, r"recall_by_distance\[1\] is 'x'"),
+    ({"recall_by_distance": [0.8, True]}, r"recall_by_distance\[1\] is True"),
+    ({"recall_by_distance": 0.8}, "recall_by_distance is 0.8 but must be of type array"),
+    ({"precision_by_distance": [0.5, 0.0]}, r"precision_by_distance\[1\] is 0.0"),
     ({"name": ""}, "name is ''"),
+    ({"name": "a\nb"}, "printable text"),
     ({"source": None}, "source is None"),
     ({"more": 1}, "has the unknown key 'more'"),
 ])  # fmt: skip
@@ -62,7 +64,7 @@ def test_a_missing_key_is_named(path, key) -> None:
     value = json.loads(path.read_text())
     del value[key]
     path.write_text(json.dumps(value))
-    with pytest.raises(InputError, match=f"lacks '{key}'"):
+    with pytest.raises(InputError, match=f"lacks the key '{key}'"):
         predictor_named(str(path))
 
 
