@@ -20,6 +20,15 @@ SUBCOMMANDS: dict[str, Subcommand] = {
     "run": Subcommand(
         "hideaway.subcommands.run", "run one scenario for real: FP4 experts, real transfers, same metrics"
     ),
+    "measure": Subcommand(
+        "hideaway.subcommands.measure", "microbenchmarks of the engine's own operations, for calibration"
+    ),
+    "calibrate": Subcommand(
+        "hideaway.subcommands.calibrate", "fit a hardware profile to this machine's measurements, with errors"
+    ),
+    "route-recall": Subcommand(
+        "hideaway.subcommands.route_recall", "how well experts can be guessed ahead, on a real model"
+    ),
     "matrix": Subcommand(
         "hideaway.subcommands.matrix", "baselines B0 to B3 over block sizes and concurrencies"
     ),
