@@ -19,7 +19,7 @@ from hideaway.sim.hide import (
     round_hidden_probability,
 )
 from hideaway.sim.hide.checks import FloatArray
-from hideaway.sim.inputs.profiles import Profile
+from hideaway.sim.inputs.profiles import ALL_PARAMETERS, Profile
 from hideaway.sim.inputs.routing import RoutingTrace, UnionTable
 from hideaway.subcommands.hide_layers import build_layers, union_form
 from hideaway.subcommands.hide_terms import HideTerms, TransferTerms
@@ -131,7 +131,10 @@ def mean_chance(
         return None
 
     def slack(draws: Mapping[str, FloatArray]) -> FloatArray:
-        columns = {name: values.tolist() for name, values in draws.items()}
+        columns = {
+            name: np.clip(values, ALL_PARAMETERS[name].minimum, ALL_PARAMETERS[name].maximum).tolist()
+            for name, values in draws.items()
+        }
         changed = [{name: column[index] for name, column in columns.items()} for index in range(num_draws)]
         return _union_slack([terms_on(profile.with_values(values)) for values in changed])
 

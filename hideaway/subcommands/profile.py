@@ -16,7 +16,7 @@ from hideaway.console import note, print_json, print_table
 from hideaway.options import add_json_option, add_out_option
 from hideaway.sim.errors import InputError
 from hideaway.sim.inputs.plain_numbers import number_from_text
-from hideaway.sim.inputs.profiles import ORIGINS, PARAMETERS, Profile, builtin_profile_names, load_profile
+from hideaway.sim.inputs.profiles import ALL_PARAMETERS, ORIGINS, Profile, builtin_profile_names, load_profile
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -99,7 +99,7 @@ def _show(profile: Profile) -> None:
     rows = []
     for name, parameter in profile.parameters.items():
         error = "unknown" if parameter.standard_error is None else f"{parameter.standard_error:.3g}"
-        meaning = PARAMETERS[name].meaning
+        meaning = ALL_PARAMETERS[name].meaning
         rows.append((name, f"{parameter.value:.6g}", parameter.unit, error, parameter.origin, meaning))
     columns = ("parameter", "value", "unit", "standard error", "origin", "meaning")
     print_table(columns, rows, title=f"{profile.name}: {profile.device}")
@@ -108,6 +108,6 @@ def _show(profile: Profile) -> None:
         print(f"{name} ({parameter.origin}): {parameter.source}")
     counts = _origins(profile)
     note(
-        f"{len(PARAMETERS)} parameters: "
+        f"{len(profile.parameters)} parameters: "
         + ", ".join(f"{number} {origin}" for origin, number in counts.items())
     )
