@@ -9,6 +9,7 @@ from __future__ import annotations
 import multiprocessing
 import os
 import signal
+import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
@@ -80,8 +81,8 @@ def _pool(count: int) -> Iterator[ProcessPoolExecutor]:
             workers = set(multiprocessing.active_children()) - others
             for worker in workers:
                 worker.terminate()
-            for worker in workers:
-                worker.join()
+            while any(worker.is_alive() for worker in workers):  # join() may return early: the pool waits too
+                time.sleep(0.01)
             if isinstance(error, BrokenProcessPool):
                 raise HideawayError(
                     "a worker process was killed, most likely for lack of memory; ask for fewer --workers"
