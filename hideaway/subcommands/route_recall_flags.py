@@ -74,7 +74,7 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
 def _add_amounts(parser: argparse.ArgumentParser) -> None:
     for flag, default, text in (
         ("--rounds", 480, "rounds to judge, and as many to fit on"),
-        ("--sequences", 24, "texts they are spread over, each half of the text"),
+        ("--sequences", 16, "texts they are spread over, each half of the text"),
         ("--prompt-tokens", 128, "tokens of each text that are its prompt"),
         ("--distances", 8, "most layers ahead"),
     ):
