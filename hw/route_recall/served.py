@@ -8,14 +8,13 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
-from hideaway.hw.engine.expert_rows import ExpertRows
 from hideaway.hw.engine.kv_store import KvStore
 from hideaway.hw.engine.work import Seat
 from hideaway.hw.route_recall.rounds import Ids
 from hideaway.hw.store.reader import ExpertStore
 from hideaway.hw.target.attention import PackedRows
 from hideaway.hw.target.model import Hidden, Target
-from hideaway.sim.masks import experts_of
+from hideaway.hw.target.resident import ResidentExperts
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -60,9 +59,7 @@ class WatchedModel:
         self.num_layers = len(target.moe_layers)
         self.num_experts = store.description.num_experts
         self.farthest = min(farthest, self.num_layers - 1)
-        self._store = store
-        self._compute_expert = compute_expert
-        self._loaded: dict[tuple[int, int], torch.Tensor] = {}
+        self._resident = ResidentExperts(store, compute_expert, target.device)
         self._kv = KvStore()
 
     def forget(self, sequence: int) -> None:
@@ -80,7 +77,7 @@ class WatchedModel:
             layer: int, inputs: torch.Tensor, choice: torch.Tensor, weights: torch.Tensor
         ) -> torch.Tensor:
             ids[layer] = choice.cpu().numpy()
-            total = self._sum(layer, inputs, choice, weights)
+            total = self._resident.total(layer, inputs, choice, weights)
             if look_ahead:
                 residual = self.target.residual()
                 self._look_ahead(layer, residual, stale)
@@ -105,17 +102,3 @@ class WatchedModel:
         for distance in range(1, min(len(guesses), self.num_layers - 1 - layer) + 1):
             later = layer + distance
             guesses[distance - 1, later] = self.target.routed_by(later, residual).cpu().numpy()
-
-    def _sum(self, layer: int, rows: torch.Tensor, ids: torch.Tensor, weights: torch.Tensor) -> torch.Tensor:
-        table = rows.new_empty((ids.numel(), rows.shape[1]))
-        computed = ExpertRows(rows, ids, weights, table)
-        for expert in experts_of(computed.needed):
-            computed.compute(expert, self._expert(layer, expert), self._compute_expert)
-        return computed.total()
-
-    def _expert(self, layer: int, expert: int) -> torch.Tensor:
-        key = layer, expert
-        if key not in self._loaded:
-            stored = torch.from_numpy(self._store.read(layer, expert))
-            self._loaded[key] = stored.to(self.target.device)
-        return self._loaded[key]

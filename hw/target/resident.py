@@ -21,6 +21,42 @@ OnLayer = Callable[[int, torch.Tensor], None]
 """Told the number of a layer with experts and what its rows chose, (rows, top_k)."""
 
 
+class ResidentExperts:
+    """Every expert that was asked for so far, on the device, and the sums that rows get of them.
+
+    Parameters
+    ----------
+    compute_expert : callable
+        From an expert's bytes (uint8) and rows (n, hidden) to outputs (n, hidden).
+    """
+
+    def __init__(
+        self,
+        store: ExpertStore,
+        compute_expert: Callable[[torch.Tensor, torch.Tensor], torch.Tensor],
+        device: torch.device,
+    ) -> None:
+        self._store = store
+        self._compute_expert = compute_expert
+        self._device = device
+        self._loaded: dict[tuple[int, int], torch.Tensor] = {}
+
+    def total(self, layer: int, rows: torch.Tensor, ids: torch.Tensor, weights: torch.Tensor) -> torch.Tensor:
+        """Return the weighted sum of each row's experts, (rows, hidden)."""
+        table = rows.new_empty((ids.numel(), rows.shape[1]))
+        computed = ExpertRows(rows, ids, weights, table)
+        for expert in experts_of(computed.needed):
+            computed.compute(expert, self._expert(layer, expert), self._compute_expert)
+        return computed.total()
+
+    def _expert(self, layer: int, expert: int) -> torch.Tensor:
+        key = layer, expert
+        if key not in self._loaded:
+            stored = torch.from_numpy(self._store.read(layer, expert))
+            self._loaded[key] = stored.to(self._device)
+        return self._loaded[key]
+
+
 class ResidentModel:
     """Computes logits of given tokens.
 
@@ -40,10 +76,8 @@ class ResidentModel:
         on_layer: OnLayer | None = None,
     ) -> None:
         self._target = target
-        self._store = store
-        self._compute_expert = compute_expert
+        self._resident = ResidentExperts(store, compute_expert, target.device)
         self._on_layer = on_layer
-        self._loaded: dict[tuple[int, int], torch.Tensor] = {}
 
     def decoder(self) -> Callable[[Sequence[int]], torch.Tensor]:
         """Return a function from the next tokens of one text to their logits, (tokens, vocabulary)."""
@@ -70,15 +104,4 @@ class ResidentModel:
     ) -> torch.Tensor:
         if self._on_layer is not None:
             self._on_layer(layer, ids)
-        table = rows.new_empty((ids.numel(), rows.shape[1]))
-        computed = ExpertRows(rows, ids, weights, table)
-        for expert in experts_of(computed.needed):
-            computed.compute(expert, self._expert(layer, expert), self._compute_expert)
-        return computed.total()
-
-    def _expert(self, layer: int, expert: int) -> torch.Tensor:
-        key = layer, expert
-        if key not in self._loaded:
-            stored = torch.from_numpy(self._store.read(layer, expert))
-            self._loaded[key] = stored.to(self._target.device)
-        return self._loaded[key]
+        return self._resident.total(layer, rows, ids, weights)

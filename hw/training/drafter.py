@@ -22,6 +22,7 @@ from hideaway.hw.draft.config import DrafterConfig
 from hideaway.hw.draft.drafter import DFlashDrafter
 from hideaway.hw.draft.rope import RopeParameters
 from hideaway.hw.pairs.reference import load_reference_model
+from hideaway.hw.training.arguments import add_training_flags, given_schedule
 from hideaway.hw.training.corpus import MASK, VOCABULARY, Tokens, read_corpus, windows
 from hideaway.hw.training.draft_loss import draft_loss
 from hideaway.hw.training.experts import IMPLEMENTATION
@@ -151,29 +152,11 @@ def main() -> None:
         epilog="example: python -m hideaway.hw.training.drafter --target build/pair/target --out build/drafter",
     )
     parser.add_argument("--target", type=Path, required=True, help="folder that export.py wrote")
-    parser.add_argument(
-        "--out", type=Path, required=True, help="folder of checkpoint and log; an old one goes on"
-    )
-    parser.add_argument(
-        "--corpus", type=Path, help="folder of Python sources (default: the standard library)"
-    )
-    parser.add_argument("--seed", type=int, default=DrafterRecipe().seed)
-    parser.add_argument(
-        "--threads", type=int, default=1, help="of torch; figures are the same only for equal threads"
-    )
-    parser.add_argument("--steps", type=int, default=1900)
-    parser.add_argument("--decay-steps", type=int, default=900)
-    parser.add_argument("--warmup-steps", type=int, default=50)
-    parser.add_argument("--learning-rate", type=float, default=2e-3)
+    add_training_flags(parser, seed=DrafterRecipe().seed, steps=1900, decay_steps=900, warmup_steps=50)
     given = parser.parse_args()
     torch.set_num_threads(given.threads)
     model = load_reference_model(given.target, experts=IMPLEMENTATION)
-    schedule = Schedule(
-        steps=given.steps,
-        warmup_steps=given.warmup_steps,
-        decay_steps=given.decay_steps,
-        peak_learning_rate=given.learning_rate,
-    )
+    schedule = given_schedule(given)
     corpus = read_corpus(given.corpus)
     recipe = DrafterRecipe(seed=given.seed)
     drafter = train_drafter(model, drafter_config(model), recipe, schedule, corpus.training, given.out)

@@ -16,6 +16,7 @@ import torch
 from torch.nn import functional
 from transformers import Qwen3MoeForCausalLM
 
+from hideaway.hw.training.arguments import add_training_flags, given_schedule
 from hideaway.hw.training.corpus import Tokens, read_corpus, windows
 from hideaway.hw.training.loop import Schedule, train
 from hideaway.hw.training.target_model import (
@@ -85,30 +86,12 @@ def main() -> None:
         description="Train the byte-level mixture-of-experts target.",
         epilog="example: python -m hideaway.hw.training.target --out build/target --seed 1 --threads 2",
     )
-    parser.add_argument(
-        "--out", type=Path, required=True, help="folder of checkpoint and log; an old one goes on"
-    )
-    parser.add_argument(
-        "--corpus", type=Path, help="folder of Python sources (default: the standard library)"
-    )
-    parser.add_argument("--seed", type=int, default=TargetRecipe().seed)
-    parser.add_argument(
-        "--threads", type=int, default=1, help="of torch; figures are the same only for equal threads"
-    )
-    parser.add_argument("--steps", type=int, default=2000)
-    parser.add_argument("--decay-steps", type=int, default=600)
-    parser.add_argument("--warmup-steps", type=int, default=100)
-    parser.add_argument("--learning-rate", type=float, default=2e-3)
+    add_training_flags(parser, seed=TargetRecipe().seed, steps=2000, decay_steps=600, warmup_steps=100)
     given = parser.parse_args()
     torch.set_num_threads(given.threads)
-    schedule = Schedule(
-        steps=given.steps,
-        warmup_steps=given.warmup_steps,
-        decay_steps=given.decay_steps,
-        peak_learning_rate=given.learning_rate,
-    )
     corpus = read_corpus(given.corpus)
-    train_target(TargetShape(), TargetRecipe(seed=given.seed), schedule, corpus.training, given.out)
+    recipe = TargetRecipe(seed=given.seed)
+    train_target(TargetShape(), recipe, given_schedule(given), corpus.training, given.out)
 
 
 if __name__ == "__main__":

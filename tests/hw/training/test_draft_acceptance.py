@@ -19,17 +19,8 @@ from hideaway.hw.training.draft_acceptance import (
 )
 from hideaway.hw.training.drafter import drafter_config
 from hideaway.hw.training.generation import continuations
-from hideaway.hw.training.target_model import TargetShape, new_target
-
-SHAPE = TargetShape(
-    hidden_size=32,
-    num_layers=2,
-    num_heads=1,
-    num_kv_heads=1,
-    head_dim=32,
-    num_experts=4,
-    expert_intermediate_size=32,
-)
+from hideaway.hw.training.target_model import new_target
+from tests.hw.training.micro_shape import SHAPE
 
 
 @pytest.fixture(autouse=True)

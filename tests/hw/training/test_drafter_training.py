@@ -13,17 +13,9 @@ from hideaway.hw.draft.checkpoint import load_drafter, save_drafter
 from hideaway.hw.training.draft_loss import GAMMA, draft_logits, draft_loss, target_view
 from hideaway.hw.training.drafter import DrafterRecipe, drafter_config, generated_text, train_drafter
 from hideaway.hw.training.loop import Schedule
-from hideaway.hw.training.target_model import TargetShape, new_target
+from hideaway.hw.training.target_model import new_target
+from tests.hw.training.micro_shape import SHAPE
 
-SHAPE = TargetShape(
-    hidden_size=32,
-    num_layers=2,
-    num_heads=1,
-    num_kv_heads=1,
-    head_dim=32,
-    num_experts=4,
-    expert_intermediate_size=32,
-)
 RECIPE = DrafterRecipe(
     texts=2,
     window=48,
