@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import os
-from collections.abc import Collection
 from typing import TYPE_CHECKING
 
 from hideaway.console import note, progress
@@ -58,8 +57,8 @@ def add_real_flags(parser: argparse.ArgumentParser, title: str = "real run") -> 
     )
 
 
-def device_options(arguments: argparse.Namespace) -> DeviceOptions:
-    """Return the device's options; torch is loaded.
+def device_options(arguments: argparse.Namespace, *, verify_transfers: bool = False) -> DeviceOptions:
+    """Return the options of `--device`, `--link-rate`, `--link-latency` and `--threads`; torch is loaded.
 
     Raises
     ------
@@ -73,21 +72,31 @@ def device_options(arguments: argparse.Namespace) -> DeviceOptions:
         finite_number("link_rate", arguments.link_rate, above_minimum=True)
     if arguments.link_latency is not None:
         finite_number("link_latency", arguments.link_latency)
-    cores = len(os.sched_getaffinity(0))
-    threads = whole_number("threads", arguments.threads or cores, minimum=1, maximum=1024)
+    threads = _cores() if arguments.threads is None else arguments.threads
+    threads = whole_number("threads", threads, minimum=1, maximum=1024)
     return DeviceOptions(
-        arguments.device, threads, arguments.link_rate, arguments.link_latency, arguments.verify_transfers
+        arguments.device, threads, arguments.link_rate, arguments.link_latency, verify_transfers
     )
 
 
+def _cores() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
 def open_store(arguments: argparse.Namespace, scenario: Scenario) -> ExpertStore:
-    """Return the store that `--store` names, or the cached one of the shape, made when it is not there."""
-    from hideaway.hw.engine.store_cache import cached_store, store_path, synthetic_source
+    """Return the store that `--store` names, or the cached one of the shape."""
     from hideaway.hw.store.reader import ExpertStore
 
     if arguments.store is not None:
         return ExpertStore(arguments.store)
-    source = synthetic_source(scenario.model, arguments.layers, scenario.expert_format)
+    return shape_store(scenario.model, arguments.layers, scenario.expert_format)
+
+
+def shape_store(shape: str, num_layers: int | None, expert_format: str | None) -> ExpertStore:
+    """Return the cached store of a shape's random experts, made when it is not there."""
+    from hideaway.hw.engine.store_cache import cached_store, store_path, synthetic_source
+
+    source = synthetic_source(shape, num_layers, expert_format)
     description, path = source.description, store_path(source)
     verb = "reusing" if path.exists() else "making"
     note(f"{verb} {description.total_bytes / GB:.2f} GB of random experts in {path}")
@@ -95,18 +104,16 @@ def open_store(arguments: argparse.Namespace, scenario: Scenario) -> ExpertStore
         return cached_store(source, step)
 
 
-def without_simulated_only(settings: dict[str, object], *, kept: Collection[str] = ("model",)) -> None:
+def without_simulated_only(settings: dict[str, object]) -> None:
     """Drop from settings in force what a real run does not have. Changes `settings`."""
     for name in SIMULATED_ONLY:
-        if name not in kept:
+        if name != "model":
             settings.pop(name, None)
 
 
-def cut_facts(truncated: Truncated, store: ExpertStore) -> dict[str, object]:
+def cut_facts(truncated: Truncated) -> dict[str, object]:
     """Return what a reader must know of a model that is cut to its first layers."""
     return {
-        "layers": truncated.inputs.model.num_layers,
         "share_of_layers": round(truncated.share, 6),
         "scaled_by_share_of_layers": "drafter, head and embedding",
-        "store": store.path.name,
     }

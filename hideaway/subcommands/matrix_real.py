@@ -31,7 +31,7 @@ VARIES = ("baseline", "prefetch", "admission", "router_exact_depth", "slots")
 def run_real_matrix(arguments: argparse.Namespace, scenario: Scenario) -> int:
     """Run `hideaway matrix --real`."""
     repeats = whole_number("repeats", arguments.repeats, minimum=1, maximum=1000)
-    options = device_options(arguments)
+    options = device_options(arguments, verify_transfers=arguments.verify_transfers)
     from hideaway.hw.engine.truncation import truncate
 
     scenario = replace(scenario, model=arguments.shape or scenario.model)
@@ -104,7 +104,9 @@ def _settings(arguments: argparse.Namespace, truncated: Any, store: Any, repeats
     for varies in (*VARIES, *(name for name in settings if "budget" in name or "deficit" in name)):
         settings.pop(varies, None)
     without_simulated_only(settings)
-    settings |= cut_facts(truncated, store)
+    settings["layers"] = truncated.inputs.model.num_layers
+    settings |= cut_facts(truncated)
+    settings["store"] = store.path.name
     settings["device"] = arguments.device
     settings["link_rate"], settings["link_latency"] = arguments.link_rate, arguments.link_latency
     settings["threads"] = arguments.threads

@@ -12,7 +12,6 @@ Example:
 from __future__ import annotations
 
 import argparse
-import os
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -23,10 +22,10 @@ from hideaway.hw.devices.choose import DEVICE_KINDS
 from hideaway.hw.engine.torch_ready import make_torch_ready
 from hideaway.hw.store.description import EXPERT_FORMATS
 from hideaway.options import add_json_option, add_out_option, add_seed_option
+from hideaway.real_flags import device_options, shape_store
 from hideaway.sim.errors import InputError
 from hideaway.sim.inputs.measurements import MeasurementFile
-from hideaway.sim.number_checks import finite_number, whole_number
-from hideaway.sim.units import GB
+from hideaway.sim.number_checks import finite_number
 from hideaway.subcommands.measure_text import announce, list_benchmarks, print_measurement
 from hideaway.version import __version__
 
@@ -117,22 +116,15 @@ def run(arguments: argparse.Namespace) -> int:
 def _plan(arguments: argparse.Namespace) -> tuple[Subject, DeviceOptions, Plan]:
     """Return what is measured; refuses what cannot be before anything large is made."""
     make_torch_ready()
-    from hideaway.hw.engine.open_device import DeviceOptions
     from hideaway.hw.microbenchmarks.catalogue import chosen_benchmarks
     from hideaway.hw.microbenchmarks.plan import make_plan
     from hideaway.hw.microbenchmarks.subject import make_subject
 
     if arguments.device == "paced-memory" and arguments.link_rate is None:
         raise InputError("the paced-memory device has no speed of its own; give --link-rate BYTES_PER_SECOND")
-    for name in ("link_rate", "seconds"):
-        if getattr(arguments, name) is not None:
-            finite_number(name, getattr(arguments, name), above_minimum=True)
-    if arguments.link_latency is not None:
-        finite_number("link_latency", arguments.link_latency)
-    threads = whole_number(
-        "threads", _cores() if arguments.threads is None else arguments.threads, minimum=1, maximum=1024
-    )
-    options = DeviceOptions(arguments.device, threads, arguments.link_rate, arguments.link_latency)
+    if arguments.seconds is not None:
+        finite_number("seconds", arguments.seconds, above_minimum=True)
+    options = device_options(arguments)
     layers = arguments.layers if arguments.layers is not None else _default_layers(arguments)
     subject = make_subject(
         arguments.shape,
@@ -189,7 +181,6 @@ def _settings(arguments: argparse.Namespace, subject: Subject, plan: Plan) -> di
 
 
 def _store(arguments: argparse.Namespace, subject: Subject) -> ExpertStore:
-    from hideaway.hw.engine.store_cache import cached_store, store_path, synthetic_source
     from hideaway.hw.microbenchmarks.subject import check_store
     from hideaway.hw.store.reader import ExpertStore
 
@@ -197,12 +188,7 @@ def _store(arguments: argparse.Namespace, subject: Subject) -> ExpertStore:
         store = ExpertStore(arguments.store)
         check_store(store, subject)
         return store
-    source = synthetic_source(arguments.shape, subject.num_layers, arguments.expert_format)
-    description, path = source.description, store_path(source)
-    verb = "reusing" if path.exists() else "making"
-    note(f"{verb} {description.total_bytes / GB:.2f} GB of random experts in {path}")
-    with progress(description.num_layers * description.num_experts, "making experts") as step:
-        return cached_store(source, step)
+    return shape_store(arguments.shape, subject.num_layers, arguments.expert_format)
 
 
 @contextmanager
@@ -222,7 +208,3 @@ def _bar(label: str) -> Iterator[Callable[[float], None]]:
 
 def _default_layers(arguments: argparse.Namespace) -> int:
     return QUICK_LAYERS if arguments.quick else FULL_LAYERS
-
-
-def _cores() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

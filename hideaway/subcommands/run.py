@@ -26,6 +26,7 @@ from hideaway.options import add_json_option, add_out_option, output_file, refus
 from hideaway.real_flags import (
     SIMULATED_ONLY,
     add_real_flags,
+    cut_facts,
     device_options,
     open_store,
     without_simulated_only,
@@ -70,7 +71,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Run `hideaway run`."""
     refuse_same_file(arguments, "out", "timeline", "perfetto", "event_log")
-    options = device_options(arguments)
+    options = device_options(arguments, verify_transfers=arguments.verify_transfers)
     timeline = Timeline() if arguments.timeline or arguments.perfetto else None
     log = EventLog() if arguments.event_log else None
     if arguments.model is not None:
@@ -83,8 +84,7 @@ def run(arguments: argparse.Namespace) -> int:
     with progress(truncated.scenario.requests, "requests") as step:
         finished = run_real(truncated, store, options, timeline=timeline, log=log, on_progress=_steps(step))
     settings = _settings(finished, store)
-    settings["share_of_layers"] = round(truncated.share, 6)
-    settings["scaled_by_share_of_layers"] = "drafter, head and embedding"
+    settings |= cut_facts(truncated)
     _report(arguments, finished, settings, log, {})
     return 0
 
